@@ -1,0 +1,1 @@
+"""The record: the schema, declared once; the spool, the segments, the reader."""

@@ -1,0 +1,150 @@
+"""What judging finds: the shape of `results.json`, which reports and comparisons read.
+
+Times in results are seconds since the trial's start, durations nanoseconds unless the name says
+otherwise. A count that could not be told is None, never 0.
+"""
+
+from typing import Any, TypedDict
+
+
+class CheckResult(TypedDict):
+    name: str
+    verdict: str
+    found: int | float | None
+    rule: str
+    reason: str
+    ids: list[str]
+
+
+class Account(TypedDict):
+    """sent = acked + refused + unknown + unanswered"""
+
+    sent: int
+    acked: int
+    refused: int
+    unknown: int
+    unanswered: int
+    reasons: dict[str, int]  # why messages were refused or unknown, by text
+
+
+class Duplicates(TypedDict):
+    """Deliveries beyond the first of a message to a group."""
+
+    extra: int  # = flagged + explained + unexplained
+    flagged: int  # the broker said that it may be a repeat
+    explained: int  # a fault or a consumer's death lies between the two deliveries
+    unexplained: int
+
+
+class GroupAccount(TypedDict):
+    name: str
+    expected: int  # acked messages that the group must have
+    delivered: int  # rows, repeats and all
+    distinct: int  # messages of ours that reached it intact, each counted once
+    lost: int  # acked and never delivered intact
+    recovered: int  # unknown or unanswered, and delivered
+    resurrected: int  # refused, and delivered
+    phantom: int  # intact and never sent
+    foreign: int  # intact, of another run (a part of phantom)
+    corrupt: int  # not what was sent
+    misdelivered: int  # from another topic than it was sent to, or to a group that does not read the topic
+    reordered: int  # delivered after a later message of the same producer and topic, to the same consumer
+    duplicates: Duplicates
+
+
+class Loss(TypedDict):
+    """Where the lost messages of one group lie."""
+
+    group: str
+    count: int
+    first: str  # "producer/seq"
+    last: str
+    ranges: list[list[int]]  # [producer, first seq, last seq], the first 100
+    ranges_total: int
+    place: str  # 'prefix', 'middle', 'tail', 'scattered' or 'all' of what was acked before the fault
+    topics: int  # how many topics lost something
+    fault: str | None  # the fault that followed the last lost ack
+    seconds_before_fault: list[float] | None  # nearest and farthest ack time of a lost message before the fault
+
+
+class Latency(TypedDict):
+    count: int
+    censored: int  # never came back: counted as slower than anything that did
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p999: float | None
+    p9999: float | None
+    max: int | None
+
+
+class FaultResult(TypedDict):
+    name: str
+    node: str
+    begin: float
+    end: float
+    ready: float | None  # when the node answered its protocol again
+    first_ack: float | None  # seconds from the fault's beginning to the first ack after it
+    first_delivery: float | None
+    detail: dict[str, Any]
+
+
+class Series(TypedDict):
+    """Per second of the trial; every list has the length of `t`."""
+
+    t: list[int]
+    sent: list[int]
+    acked: list[int]
+    delivered: list[int]
+    ack_p50: list[float | None]
+    ack_p99: list[float | None]
+    delivery_p50: list[float | None]
+    delivery_p99: list[float | None]
+
+
+class Resource(TypedDict):
+    who: str
+    cpu_cores: float  # mean over its life
+    cpu_cores_max: float
+    rss_max: int
+    read: int
+    written: int
+    t: list[float]
+    cpu: list[float]  # cores, per interval
+    rss: list[int]
+
+
+class TrialResult(TypedDict):
+    trial: str
+    verdict: str
+    sentence: str
+    checks: list[CheckResult]
+    account: Account
+    groups: list[GroupAccount]
+    losses: list[Loss]
+    latency: dict[str, Latency]  # due_to_ack, sent_to_ack, sent_to_delivery
+    throughput: dict[str, float | None]  # acked_per_second, delivered_per_second, peaks
+    faults: list[FaultResult]
+    phases: list[dict[str, Any]]  # name, begin, end
+    series: Series
+    resources: list[Resource]
+    notes: list[str]
+    plan: dict[str, Any]
+    broker: dict[str, Any]
+    judging: dict[str, Any]  # seconds, events, events_per_second, spark, master
+
+
+class RunResult(TypedDict):
+    run: str
+    plan: str
+    title: str
+    size: str
+    seed: int
+    started: str
+    ackworth: str
+    verdict: str
+    sentence: str
+    trials: list[TrialResult]
+    published: list[dict[str, Any]]  # source, hardware, rows: [{what, value}]; shown beside measured
+    environment: dict[str, Any]  # cpu, cores, memory, kernel, filesystem, python, java, versions
