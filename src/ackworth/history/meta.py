@@ -5,13 +5,13 @@ A trial without `end.json` was killed: its record can be judged, and its verdict
 
 import dataclasses
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ackworth.history.schema import VERSION
 from ackworth.model.errors import BadRecord
+from ackworth.model.files import write_json
 from ackworth.model.verdict import Claims
 
 
@@ -78,7 +78,9 @@ def parse_trial(text: str, where: str) -> Trial:
         )
         return Trial(**{**data, "topics": tuple(data["topics"]), "reasons": tuple(data["reasons"])})
     except (KeyError, TypeError) as error:
-        raise BadRecord(f"{where}: not a trial of Ackworth's ({error}): name a directory that `ackworth run` made") from error
+        raise BadRecord(
+            f"{where}: not a trial of Ackworth's ({error}): name a directory that `ackworth run` made"
+        ) from error
 
 
 def parse_end(text: str, where: str) -> End:
@@ -97,14 +99,3 @@ def _object(text: str, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise BadRecord(f"{where}: holds a {type(data).__name__}, not an object: not a record of Ackworth's")
     return data
-
-
-def write_json(path: Path, data: object) -> None:
-    """Whole or not at all: written beside, synced, renamed."""
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w") as file:
-        json.dump(data, file, indent=1, sort_keys=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)

@@ -17,8 +17,7 @@ producer, from 0.
 """
 
 from dataclasses import dataclass
-
-import pyarrow as pa
+from typing import Any
 
 VERSION = 1
 
@@ -32,7 +31,7 @@ ROWS_PER_CHUNK = 1 << 18
 @dataclass(frozen=True)
 class Column:
     name: str
-    type: pa.DataType
+    type: str  # int8, int16, int64 or string
     packed: bool  # True: DELTA_BINARY_PACKED; False: dictionary
     means: str
 
@@ -43,10 +42,13 @@ class Table:
     columns: tuple[Column, ...]
 
     @property
-    def arrow(self) -> pa.Schema:
+    def arrow(self) -> Any:
+        """The schema for pyarrow, which a worker that only spools events need not load."""
+        import pyarrow as pa
+
         metadata = {"ackworth.table": self.name, "ackworth.version": str(VERSION)}
         return pa.schema(
-            [pa.field(c.name, c.type, nullable=False) for c in self.columns], metadata=metadata
+            [pa.field(c.name, getattr(pa, c.type)(), nullable=False) for c in self.columns], metadata=metadata
         )
 
     @property
@@ -55,11 +57,11 @@ class Table:
 
 
 def _id(name: str, means: str) -> Column:
-    return Column(name, pa.int16(), False, means)
+    return Column(name, "int16", False, means)
 
 
 def _number(name: str, means: str) -> Column:
-    return Column(name, pa.int64(), True, means)
+    return Column(name, "int64", True, means)
 
 
 SENT = Table(
@@ -78,7 +80,7 @@ OUTCOME = Table(
     (
         _id("producer", "who sent it"),
         _number("seq", "which of its messages"),
-        Column("outcome", pa.int8(), False, "model.Outcome: 1 acked, 2 refused, 3 unknown"),
+        Column("outcome", "int8", False, "model.Outcome: 1 acked, 2 refused, 3 unknown"),
         _number("t", "when the answer came"),
         _number("latency", "t minus the time of sending"),
         _number("late", "the time of sending minus the time when the schedule wanted it"),
@@ -96,7 +98,7 @@ DELIVERED = Table(
         _number("seq", "from the body; -1 if the body is not one of ours"),
         _number("t", "when it was received"),
         _number("latency", "t minus the time of sending, from the body"),
-        Column("flags", pa.int8(), False, "model.Delivery bits: intact, redelivered, foreign, misdelivered"),
+        Column("flags", "int8", False, "model.Delivery bits: intact, redelivered, foreign, misdelivered"),
         _number("position", "the broker's own place of the message in its topic; -1 if it has none"),
     ),
 )
@@ -104,19 +106,19 @@ DELIVERED = Table(
 MARK = Table(
     "mark",
     (
-        Column("what", pa.string(), False, "'fault', 'phase', 'restart', 'ready', 'worker-died', 'note'"),
-        Column("name", pa.string(), False, "which fault, which phase, which worker"),
-        Column("node", pa.string(), False, "the node it happened to; empty if none"),
+        Column("what", "string", False, "'fault', 'phase', 'restart', 'ready', 'worker-died', 'note'"),
+        Column("name", "string", False, "which fault, which phase, which worker"),
+        Column("node", "string", False, "the node it happened to; empty if none"),
         _number("t_begin", "when it began"),
         _number("t_end", "when it was over"),
-        Column("detail", pa.string(), False, "JSON, what else is to be said"),
+        Column("detail", "string", False, "JSON, what else is to be said"),
     ),
 )
 
 SAMPLE = Table(
     "sample",
     (
-        Column("who", pa.string(), False, "'node:<name>', 'worker:<name>', 'scribe', 'host', 'disk'"),
+        Column("who", "string", False, "'node:<name>', 'worker:<name>', 'scribe', 'host', 'disk'"),
         _number("t", "when"),
         _number("cpu", "nanoseconds of CPU used so far"),
         _number("rss", "bytes of memory"),

@@ -4,7 +4,7 @@ Times in results are seconds since the trial's start, durations nanoseconds unle
 otherwise. A count that could not be told is None, never 0.
 """
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class CheckResult(TypedDict):
@@ -61,6 +61,7 @@ class Loss(TypedDict):
     last: str
     ranges: list[list[int]]  # [producer, first seq, last seq], the first 100
     ranges_total: int
+    sent_by: NotRequired[list[int]]  # how many messages each producer sent, by its number
     place: str  # 'prefix', 'middle', 'tail', 'scattered' or 'all' of what was acked before the fault
     topics: int  # how many topics lost something
     fault: str | None  # the fault that followed the last lost ack
@@ -146,5 +147,5 @@ class RunResult(TypedDict):
     verdict: str
     sentence: str
     trials: list[TrialResult]
-    published: list[dict[str, Any]]  # source, hardware, rows: [{what, value}]; shown beside measured
+    published: list[dict[str, Any]]  # source, hardware, rows: [{what, value}], trial (absent: all of them)
     environment: dict[str, Any]  # cpu, cores, memory, kernel, filesystem, python, java, versions

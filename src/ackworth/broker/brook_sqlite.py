@@ -1,0 +1,85 @@
+"""Brook on SQLite: the queue inside a database file, and what Ackworth runs on out of the box."""
+
+import platform
+import sqlite3
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ackworth.broker.contract import Place, Setting
+from ackworth.broker.process import holders, kill_and_wait, send, states, wait_until
+from ackworth.model.verdict import Claims
+
+_SURVIVES = {
+    "full": frozenset({"sigterm", "kill", "pause", "power-cut"}),
+    "normal": frozenset({"sigterm", "kill", "pause"}),
+    "off": frozenset({"sigterm", "kill", "pause"}),
+}
+
+
+class DatabaseFile:
+    """The node: every process that has the database open."""
+
+    def __init__(self, name: str, data: Path) -> None:
+        self.name = name
+        self._data = data
+
+    def start(self) -> None:
+        """There is nothing to start: whoever opens the database first repairs it."""
+
+    def processes(self) -> list[int]:
+        return holders(self._data)
+
+    def stop(self) -> None:
+        import signal
+
+        pids = self.processes()
+        send(pids, signal.SIGTERM)
+        try:
+            wait_until(lambda: all(states(pid) <= set("ZX") for pid in pids), 30, "ending in good order")
+        finally:
+            kill_and_wait(self.processes())
+
+
+class BrookSqlite:
+    name = "brook-sqlite"
+    summary = "Brook, the queue inside a SQLite database: nothing to install"
+    driver = "brook"
+    embedded = True
+    topologies = ("single",)
+    settings: Mapping[str, Setting] = {
+        "durability": Setting(
+            means="when SQLite syncs the disk: at every commit, at checkpoints only, never",
+            values=("full", "normal", "off"),
+            default="full",
+        ),
+    }
+    overhead = 64.0
+    growth = 2.0
+
+    def missing(self) -> str | None:
+        return None
+
+    def version(self) -> str:
+        return f"brook {metadata.version('brook-queue')}, SQLite {sqlite3.sqlite_version}, Python {platform.python_version()}"
+
+    def claims(self, settings: Mapping[str, Any]) -> Claims:
+        return Claims(
+            survives=_SURVIVES[settings["durability"]],
+            ordered=True,
+            once=True,
+            source="Brook's README; SQLite, 'PRAGMA synchronous' in WAL mode",
+        )
+
+    def nodes(self, topology: str) -> Sequence[str]:
+        return ("database",)
+
+    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> DatabaseFile:
+        return DatabaseFile(name, place.data)
+
+    def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {"url": f"sqlite:///{places['database'].data / 'brook.db'}", "durability": settings["durability"]}
+
+
+BROKER = BrookSqlite()

@@ -1,0 +1,79 @@
+"""What a broker is: how it is had, set up, started, watched and stopped, and what it claims.
+
+A broker's file has one `BROKER`. A managed broker gives nodes; each node has a directory for its data,
+which may lie on a disk of its own whose power can be cut. Where the broker is a library, as with a
+database file, the node is every process that has its files open, and starting it is no work.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ackworth.model.verdict import Claims
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of a broker that a plan may choose."""
+
+    means: str
+    values: tuple[Any, ...]  # what it may be
+    default: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a node lives."""
+
+    data: Path  # what must survive
+    logs: Path  # what the node prints; never on a disk that is cut
+
+
+class Node(Protocol):
+    """One node of a running broker."""
+
+    name: str
+
+    def start(self) -> None:
+        """Begin to run; what is on the disk is what there is. Raises BrokerFailed."""
+        ...
+
+    def processes(self) -> list[int]:
+        """The pids of everything that is the node now."""
+        ...
+
+    def stop(self) -> None:
+        """End in an orderly way, as an operator would."""
+        ...
+
+
+class Broker(Protocol):
+    """A kind of broker."""
+
+    name: str
+    summary: str
+    driver: str  # the wire protocol: a file of ackworth.driver
+    embedded: bool  # the broker is a library inside the workers: it dies with them, and they with it
+    topologies: tuple[str, ...]
+    settings: Mapping[str, Setting]
+    overhead: float  # bytes on disk a message costs beyond its body, to check for space beforehand
+    growth: float  # how many times the bodies' bytes may be on disk at once (logs, compaction)
+
+    def missing(self) -> str | None:
+        """Why it cannot run here and what to do about it; None if it can."""
+        ...
+
+    def version(self) -> str: ...
+
+    def claims(self, settings: Mapping[str, Any]) -> Claims: ...
+
+    def nodes(self, topology: str) -> Sequence[str]:
+        """The names of the nodes."""
+        ...
+
+    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Node: ...
+
+    def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
+        """What the driver needs to reach the nodes."""
+        ...

@@ -1,0 +1,44 @@
+"""Finds the brokers: every file of this package that has a BROKER, and whatever a test adds."""
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import Any
+
+import ackworth.broker
+from ackworth.broker.contract import Broker
+from ackworth.model.errors import BadInput
+from ackworth.model.words import nearest
+
+_added: dict[str, Broker] = {}
+
+
+def add(broker: Broker) -> None:
+    _added[broker.name] = broker
+
+
+def brokers() -> dict[str, Broker]:
+    found: dict[str, Broker] = {}
+    for module in pkgutil.iter_modules(ackworth.broker.__path__):
+        broker = getattr(importlib.import_module(f"ackworth.broker.{module.name}"), "BROKER", None)
+        if broker is not None:
+            found[broker.name] = broker
+    return {**found, **_added}
+
+
+def find(name: str) -> Broker:
+    known = brokers()
+    if name not in known:
+        raise BadInput(f"unknown broker '{name}'{nearest(name, known)}")
+    return known[name]
+
+
+def settle(broker: Broker, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The broker's settings, defaults filled in. Raises BadInput for what it does not know."""
+    for name, value in asked.items():
+        if name not in broker.settings:
+            raise BadInput(f"broker '{broker.name}' has no setting '{name}'{nearest(name, broker.settings)}")
+        allowed = broker.settings[name].values
+        if value not in allowed:
+            raise BadInput(f"{broker.name}: {name} is {value!r}, but must be one of {', '.join(map(str, allowed))}")
+    return {**{name: setting.default for name, setting in broker.settings.items()}, **asked}

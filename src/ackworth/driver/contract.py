@@ -1,0 +1,132 @@
+"""What a driver is: a module of this package that speaks one protocol, in batches.
+
+A driver module has
+
+    REASONS     texts of why a message was refused or unknown; REASONS[0] is ""
+    prepare     creates topics and groups; returns when the broker answers its protocol
+    Sender      one producer's connection
+    Receiver    one consumer's connection
+
+Only a definite no of the broker is `refused`: which errors are definite is a table in the driver, and
+whatever is not in it is `unknown`. A connection that breaks raises ConnectionLost; the worker then
+counts all that was in flight as unknown, and connects anew.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+import ackworth.driver
+from ackworth.model.errors import BadInput
+
+Int64s = npt.NDArray[np.int64]
+Address = dict[str, Any]  # how to reach the broker; the broker's file and its driver agree on the keys
+
+
+class ConnectionLost(Exception):
+    """The connection is gone: what was in flight is unknown. `reason` is an index into REASONS."""
+
+    def __init__(self, text: str, reason: int) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """Messages with consecutive seqs."""
+
+    first_seq: int
+    topics: Int64s  # index of each message's topic
+    bodies: npt.NDArray[np.uint8]  # a row each, zeros beyond its size
+    sizes: Int64s
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the broker said, in the order in which it said it."""
+
+    seqs: Int64s
+    outcomes: npt.NDArray[np.int8]  # model.Outcome
+    reasons: npt.NDArray[np.int16]
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+
+def answered(seqs: Int64s, outcome: int, reason: int = 0) -> Answers:
+    """The same answer for all of them."""
+    return Answers(seqs, np.full(len(seqs), outcome, np.int8), np.full(len(seqs), reason, np.int16))
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Messages as they were received."""
+
+    bodies: npt.NDArray[np.uint8]  # a row each, zeros beyond its length; see load.body
+    lengths: Int64s
+    topics: Int64s  # index of the topic that each came from
+    positions: Int64s  # the broker's place of it in its topic; -1 if it has none
+    redelivered: npt.NDArray[np.bool_]
+    token: Any  # what the driver needs to acknowledge them
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+class Sender(Protocol):
+    """One producer's connection."""
+
+    def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None: ...
+
+    def send(self, batch: Outgoing) -> None:
+        """Hand messages to the broker. Raises ConnectionLost."""
+        ...
+
+    def answers(self, wait: float) -> Answers:
+        """What was answered since; waits at most so many seconds for the first. Raises ConnectionLost."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Receiver(Protocol):
+    """One consumer's connection, reading every topic for its group."""
+
+    def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None: ...
+
+    def receive(self, limit: int, wait: float) -> Incoming | None:
+        """The next messages; None if none came within so many seconds. Raises ConnectionLost."""
+        ...
+
+    def acknowledge(self, incoming: Incoming) -> None:
+        """Tell the broker that these are done. Raises ConnectionLost."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Driver(Protocol):
+    """What a driver's module offers."""
+
+    REASONS: tuple[str, ...]
+    Sender: type[Sender]
+    Receiver: type[Receiver]
+
+    def prepare(self, address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+        """Make topics and groups that are not there. Raises ConnectionLost while the broker is not ready."""
+        ...
+
+
+def load(name: str) -> Driver:
+    """A driver by its name: a file of this package, or a module's dotted path."""
+    known = [module.name for module in pkgutil.iter_modules(ackworth.driver.__path__) if module.name != "contract"]
+    if "." not in name and name not in known:
+        raise BadInput(f"unknown driver '{name}': known are {', '.join(known)}")
+    module: Any = importlib.import_module(name if "." in name else f"ackworth.driver.{name}")
+    found: Driver = module
+    return found

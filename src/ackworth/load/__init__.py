@@ -1,0 +1,1 @@
+"""The generator: workers, pacing, bodies; batches only."""

@@ -1,0 +1,178 @@
+"""A worker: one process that runs some producers or some consumers, as its order says.
+
+    python -m ackworth.load.worker < order.json
+
+It dies with the conductor (parent-death signal), prints `ready` once it is connected, stops
+gracefully at SIGTERM, and ends by itself when its producers have nothing left to send. Exit code 0
+means that it did what it was told; what went wrong stands in its last line on stderr.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ackworth.driver import contract
+from ackworth.history.schema import DELIVERED, OUTCOME, SENT
+from ackworth.history.spool import Spool
+from ackworth.load.body import Bodies
+from ackworth.load.consumer import Consumer
+from ackworth.load.pacing import AsFastAsPossible, AtRate
+from ackworth.load.producer import Producer, Quota
+from ackworth.model.clock import SECOND, Clock, MonotonicClock
+from ackworth.model.errors import AckworthError
+
+_PR_SET_PDEATHSIG = 1
+PATIENCE = 30 * SECOND  # how long an answer may take before it is counted as unknown
+NO_END = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What a worker is told, as JSON on its standard input."""
+
+    role: str  # 'prepare', 'produce' or 'consume'
+    parent: int  # pid of the conductor
+    driver: str
+    address: dict[str, Any]
+    topics: list[str]
+    groups: list[str]
+    run: str  # hex
+    seed: int
+    spool: str | None = None  # None: nothing is recorded (to measure what recording costs)
+    sizes: list[int] | None = None  # see plan.BodySize
+    weights: list[float] | None = None
+    window: int = 0
+    batch: int = 0
+    start: int = 0  # the monotonic clock when the phase began
+    rate: float | None = None  # a second, for each producer; None: closed loop
+    producers: list[list[int]] | None = None  # [producer, first seq, one past its last, until]
+    consumers: list[list[int]] | None = None  # [consumer, group]
+
+
+def main() -> int:
+    order = Order(**json.load(sys.stdin))
+    die_with(order.parent)
+    try:
+        {"prepare": prepare, "produce": produce, "consume": consume}[order.role](order)
+    except (AckworthError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - the conductor reads it
+        return 3
+    return 0
+
+
+def die_with(parent: int) -> None:
+    """Be killed when the parent dies, also if it died already."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def prepare(order: Order) -> None:
+    contract.load(order.driver).prepare(order.address, order.topics, order.groups)
+
+
+def produce(order: Order, clock: Clock | None = None) -> None:
+    clock = clock or MonotonicClock()
+    driver = contract.load(order.driver)
+    stop = _stop_at_sigterm()
+    producers = [_producer(order, driver, clock, *entry) for entry in order.producers or ()]
+    print("ready", flush=True)  # noqa: T201
+    while not all(p.finished for p in producers):
+        for producer in producers:
+            producer.stopping = stop()
+        busy = [p.step(0) for p in producers]
+        if not any(busy):
+            _wait(clock, producers)
+    for producer in producers:
+        producer.close()
+
+
+def _wait(clock: Clock, producers: Sequence[Producer]) -> None:
+    """Until something is due, but no longer than a while: answers may come first."""
+    now = clock.now()
+    clock.sleep_until(min(now + SECOND // 1000, max(now + 20_000, min(p.next_at() for p in producers))))
+
+
+def consume(order: Order, clock: Clock | None = None) -> None:
+    clock = clock or MonotonicClock()
+    driver = contract.load(order.driver)
+    stop = _stop_at_sigterm()
+    consumers = [_consumer(order, driver, clock, *entry) for entry in order.consumers or ()]
+    print("ready", flush=True)  # noqa: T201
+    while not stop():
+        busy = [c.step(0) for c in consumers]
+        if not any(busy):
+            clock.sleep_until(clock.now() + SECOND // 200)
+    for consumer in consumers:
+        consumer.close()
+
+
+def _producer(
+    order: Order, driver: contract.Driver, clock: Clock, producer: int, first: int, last: int, until: int
+) -> Producer:
+    return Producer(
+        producer=producer,
+        connect=lambda: driver.Sender(order.address, order.topics, producer),
+        sent=_spool(order, SENT, f"p{producer:05d}"),
+        outcomes=_spool(order, OUTCOME, f"p{producer:05d}"),
+        bodies=Bodies(int(order.run, 16)),
+        topics=len(order.topics),
+        sizes=_sizes(order, producer, first),
+        pace=AtRate(order.start, order.rate) if order.rate else AsFastAsPossible(),
+        quota=Quota(first=first, last=last, until=until),
+        window=order.window,
+        batch=order.batch,
+        patience=PATIENCE,
+        clock=clock,
+    )
+
+
+def _consumer(order: Order, driver: contract.Driver, clock: Clock, consumer: int, group: int) -> Consumer:
+    return Consumer(
+        consumer=consumer,
+        group=group,
+        connect=lambda: driver.Receiver(order.address, order.topics, order.groups[group], consumer),
+        delivered=_spool(order, DELIVERED, f"c{consumer:05d}"),
+        bodies=Bodies(int(order.run, 16)),
+        batch=order.batch,
+        clock=clock,
+    )
+
+
+def _sizes(order: Order, producer: int, first: int) -> Callable[[int], contract.Int64s]:
+    sizes, weights = order.sizes or [], order.weights
+    if len(set(sizes)) == 1:
+        return lambda count: np.full(count, sizes[0])
+    random = np.random.default_rng([order.seed, producer, first])
+    if weights is None:
+        return lambda count: random.integers(sizes[0], sizes[-1], count, endpoint=True)
+    shares = np.array(weights) / sum(weights)
+    return lambda count: random.choice(np.array(sizes), count, p=shares)
+
+
+class _NoSpool:
+    def append(self, count: int, **columns: object) -> None:
+        """Nothing is kept."""
+
+
+def _spool(order: Order, table: Any, series: str) -> Any:
+    return Spool(Path(order.spool), table, series) if order.spool else _NoSpool()
+
+
+def _stop_at_sigterm() -> Callable[[], bool]:
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the conductor decides
+    return lambda: bool(asked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A plan file, read safely and checked into frozen data."""

@@ -1,0 +1,210 @@
+"""What a plan says, as frozen data. The comments that a user needs are in the fields: `docs/reference` shows them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ackworth.plan import reader
+from ackworth.plan.reader import Reader, Wrong, key, many, one
+from ackworth.plan.tree import Tree
+
+# A body carries its identity and a checksum; see load.body.
+SMALLEST_BODY = 48
+
+
+@dataclass(frozen=True)
+class BodySize:
+    """How large bodies are: sizes and how often each is drawn, or all whole numbers of a span."""
+
+    sizes: tuple[int, ...]
+    weights: tuple[float, ...] | None = None  # None: sizes is (lowest, highest), each in between as likely
+
+    @property
+    def largest(self) -> int:
+        return max(self.sizes)
+
+    @property
+    def mean(self) -> float:
+        if self.weights is None:
+            return (self.sizes[0] + self.sizes[-1]) / 2
+        return sum(s * w for s, w in zip(self.sizes, self.weights, strict=True)) / sum(self.weights)
+
+
+def _body(tree: Tree, _: str) -> BodySize:
+    sizes, weights = _sizes(tree.plain())
+    if not all(isinstance(s, int) and not isinstance(s, bool) for s in sizes):
+        raise Wrong
+    if min(sizes) < SMALLEST_BODY:
+        raise Wrong(f"at least {SMALLEST_BODY} bytes, the size of the header that tells one message from another")
+    if weights is not None and not all(isinstance(w, int | float) and w > 0 for w in weights):
+        raise Wrong
+    return BodySize(tuple(sizes), None if weights is None else tuple(float(w) for w in weights))
+
+
+def _sizes(value: Any) -> tuple[list[Any], list[Any] | None]:
+    match value:
+        case int():
+            return [value], [1]
+        case {"uniform": [low, high]} if (
+            len(value) == 1 and isinstance(low, int) and isinstance(high, int) and low <= high
+        ):
+            return [low, high], None
+        case {"choice": dict(weights)} if len(value) == 1 and weights and all(str(k).isdigit() for k in weights):
+            return [int(k) for k in weights], list(weights.values())
+    raise Wrong
+
+
+BODY = Reader("a number of bytes, {uniform: [low, high]}, or {choice: {bytes: weight, ...}}", _body)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """A stretch of the load. It ends at its messages or its duration, whichever comes first."""
+
+    name: str = key("what the report calls it", reader.text)
+    messages: int | None = key("messages to send in it, by all producers together", reader.whole(1), default=None)
+    duration: float | None = key("how long it lasts", reader.duration, default=None)
+    rate: float | None = key(
+        "messages a second, by all producers together (open loop), or max", reader.rate, default=None
+    )
+
+    def __post_init__(self) -> None:
+        if self.messages is None and self.duration is None:
+            raise ValueError(f"phase '{self.name}' never ends: give it messages or a duration")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drain:
+    """How the end is read: until nothing has come for a while, but not for ever."""
+
+    quiet: float = key("the queue is empty when nothing came for so long", reader.duration, default=2.0)
+    limit: float = key(
+        "after so long the drain is given up and the verdict is unknown", reader.duration, default=3600.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What is sent and who reads it."""
+
+    topics: int = key("how many topics; a producer takes them in turn", reader.whole(1), default=1)
+    body: BodySize = key("size of a body", BODY, default=BodySize((128,), (1.0,)))
+    producers: int = key("how many producers", reader.whole(1), default=1)
+    groups: int = key("how many consumer groups; each gets every message", reader.whole(1), default=1)
+    consumers: int = key("how many consumers in each group", reader.whole(1), default=1)
+    consume: str = key(
+        "whether consumers run during the load, or only after it", reader.choice("during", "after"), default="during"
+    )
+    window: int = key("messages of a producer that may be unanswered at a time", reader.whole(1), default=4096)
+    batch: int = key("messages handed to the broker at a time", reader.whole(1), default=1024)
+    phases: tuple[Phase, ...] = key("the stretches of the load, one after the other", many(Phase))
+    drain: Drain = key("how the end is read", one(Drain), default=Drain())
+
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise ValueError("phases is empty: a load needs at least one")
+        if self.batch > self.window:
+            raise ValueError(
+                f"batch {self.batch} is larger than window {self.window}: a batch must fit into the window"
+            )
+
+    @property
+    def messages(self) -> int | None:
+        """All messages of the load; None if a phase is bounded only by time."""
+        counts = [phase.messages for phase in self.phases]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerPlan:
+    """Which broker, and how it is set up."""
+
+    kind: str = key("which broker: see `ackworth brokers`", reader.text, default="brook-sqlite")
+    topology: str = key("how many nodes, and how they are joined", reader.text, default="single")
+    settings: dict[str, Any] = key(
+        "the broker's own settings: see `ackworth brokers`", reader.settings, default_factory=dict
+    )
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When something happens: one of these."""
+
+    seconds: float | None = None  # after the load began
+    share: float | None = None  # of the load's messages, or of its duration where messages are not counted
+    messages: int | None = None  # sent so far
+    rate: float | None = None  # as soon as so many messages were acked in a second
+
+
+def _moment(tree: Tree, _: str) -> Moment:
+    value = str(tree.value)
+    found = reader.seconds(value)
+    if found is not None:
+        return Moment(seconds=found)
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)%", value):
+        if float(match[1]) > 100:
+            raise Wrong
+        return Moment(share=float(match[1]) / 100)
+    if match := re.fullmatch(r"([\d_]+) messages", value):
+        return Moment(messages=int(match[1]))
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)/s", value):
+        return Moment(rate=float(match[1]))
+    raise Wrong
+
+
+MOMENT = Reader(
+    "a moment: '30s', '60%', '6000000 messages', or '50000/s' (once so many are acked in a second)", _moment
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultPlan:
+    """What is broken, and when."""
+
+    kind: str = key("which fault: see `ackworth brokers`", reader.text)
+    at: Moment = key("when it strikes first", MOMENT)
+    every: float | None = key("strikes again and again, so far apart", reader.duration, default=None)
+    times: int = key("how often, with `every`", reader.whole(1), default=1)
+    within: float = key(
+        "each strike is moved by a random time up to this, drawn from the seed", reader.duration, default=0.0
+    )
+    node: str = key("the node's name, 'all', or 'random'", reader.text, default="all")
+    down: float = key("how long the node stays down (or paused)", reader.duration, default=1.0)
+    resume: bool = key("whether producers go on after it; false ends the load", reader.boolean, default=True)
+
+    def __post_init__(self) -> None:
+        if self.times > 1 and self.every is None:
+            raise ValueError(f"times is {self.times}, but nothing says how far apart: add `every`")
+
+
+CLAIM = reader.choice("claimed", "none", "any")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expect:
+    """What must hold: as the broker claims, none at all, or anything goes."""
+
+    lost: str = key("acked messages that never arrive", CLAIM, default="claimed")
+    duplicates: str = key("messages delivered twice with no fault to explain it", CLAIM, default="claimed")
+    reordered: str = key("messages delivered after a later one", CLAIM, default="claimed")
+    min_throughput: float | None = key("acked messages a second, at least", reader.positive, default=None)
+    max_ack_p99: float | None = key("99% of the acks come within", reader.duration, default=None)
+    max_recovery: float | None = key("the first ack after each fault comes within", reader.duration, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One trial, ready to run."""
+
+    name: str = key("the plan's name", reader.text)
+    title: str = key("one line for people", reader.text)
+    about: str = key("what it shows, and where it comes from", reader.text, default="")
+    broker: BrokerPlan = key("which broker, and how it is set up", one(BrokerPlan), default=BrokerPlan(settings={}))
+    workload: Workload = key("what is sent and who reads it", one(Workload))
+    faults: tuple[FaultPlan, ...] = key("what is broken, and when", many(FaultPlan), default=())
+    expect: Expect = key("what must hold", one(Expect), default=Expect())
+    published: tuple[dict[str, Any], ...] = key(
+        "tables of the source, shown beside what was measured", reader.tables, default=()
+    )
