@@ -1,6 +1,6 @@
 """Brook on SQLite: the queue inside a database file, and what Ackworth runs on out of the box."""
 
-import platform
+import signal
 import sqlite3
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -32,8 +32,6 @@ class DatabaseFile:
         return holders(self._data)
 
     def stop(self) -> None:
-        import signal
-
         pids = self.processes()
         send(pids, signal.SIGTERM)
         try:
@@ -62,7 +60,7 @@ class BrookSqlite:
         return None
 
     def version(self) -> str:
-        return f"brook {metadata.version('brook-queue')}, SQLite {sqlite3.sqlite_version}, Python {platform.python_version()}"
+        return f"brook {metadata.version('brook-queue')}, SQLite {sqlite3.sqlite_version}"
 
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(

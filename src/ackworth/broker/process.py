@@ -11,13 +11,43 @@ from ackworth.model.errors import AckworthError
 
 
 def holders(directory: Path) -> list[int]:
-    """The processes that have a file below the directory open, mapped, or as their working directory."""
+    """The processes of this run that have a file below the directory open, mapped, or as their working directory.
+
+    Only what this process started counts: somebody else's shell in there is not ours to kill.
+    """
     inside = f"{directory.resolve()}/"
-    return [pid for pid in _pids() if pid != os.getpid() and any(f"{path}/".startswith(inside) for path in _paths(pid))]
+    return [pid for pid in descendants(os.getpid()) if any(f"{path}/".startswith(inside) for path in _paths(pid))]
 
 
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+def descendants(ancestor: int) -> list[int]:
+    """All children of a process, and theirs."""
+    parents = {int(name): _parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
+    found: list[int] = []
+    generation = {ancestor}
+    while generation:
+        generation = {pid for pid, parent in parents.items() if parent in generation}
+        found += generation
+    return sorted(found)
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(_stat(f"/proc/{pid}")[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def _stat(folder: str) -> list[str]:
+    """The fields of a stat file after the name, which may hold anything."""
+    return Path(f"{folder}/stat").read_text().rpartition(")")[2].split()
+
+
+def started(pid: int) -> int:
+    """When it started, in ticks since boot: with the pid, who it is. 0 if it is gone."""
+    try:
+        return int(_stat(f"/proc/{pid}")[19])
+    except (OSError, IndexError):
+        return 0
 
 
 def _paths(pid: int) -> Iterable[str]:
@@ -43,8 +73,7 @@ def states(pid: int) -> set[str]:
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError, IndexError):
-                stat = Path(f"/proc/{pid}/task/{task}/stat").read_text()
-                found.add(stat.rpartition(")")[2].split()[0])
+                found.add(_stat(f"/proc/{pid}/task/{task}")[0])
     return found
 
 

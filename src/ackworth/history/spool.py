@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ackworth.history.schema import ROWS_PER_CHUNK, VERSION, Table
 from ackworth.model.errors import BadRecord
 
-_HEADER = 4096
+HEADER = 4096
 _MAGIC = 0x4C4F4F50534B4341  # "ACKSPOOL"
 _MAGIC_AT, _VERSION_AT, _CAPACITY_AT, _COUNT_AT = range(4)
 
@@ -65,7 +65,7 @@ class Spool:
         with beside.open("w+b") as file:
             os.posix_fallocate(file.fileno(), 0, size)
             memory = np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)
-        self._header = memory[:_HEADER].view(np.int64)
+        self._header = memory[:HEADER].view(np.int64)
         self._columns = _views(self._table, memory, offsets, self._rows)
         self._header[_VERSION_AT] = VERSION
         self._header[_CAPACITY_AT] = self._rows
@@ -90,7 +90,7 @@ def read_chunk(path: Path, table: Table) -> Columns:
         raise BadRecord(
             f"{path}: cannot be read ({error.strerror}): the record is damaged, run the plan again"
         ) from error
-    header = memory[: min(len(memory), _HEADER) // 8 * 8].view(np.int64)
+    header = memory[: min(len(memory), HEADER) // 8 * 8].view(np.int64)
     if len(header) <= _COUNT_AT or header[_MAGIC_AT] != _MAGIC or header[_VERSION_AT] != VERSION:
         raise BadRecord(f"{path}: not a chunk of Ackworth's spool: the record is damaged, run the plan again")
     capacity, count = int(header[_CAPACITY_AT]), int(header[_COUNT_AT])
@@ -100,11 +100,9 @@ def read_chunk(path: Path, table: Table) -> Columns:
     return {name: column[:count] for name, column in _views(table, memory, offsets, capacity).items()}
 
 
-def count_rows(path: Path) -> int:
+def rows_in(header: npt.NDArray[np.int64]) -> int:
     """How many rows of a chunk are whole, from its header alone: cheap enough to watch a run with."""
-    with path.open("rb") as file:
-        header = np.frombuffer(file.read(64), np.int64)
-    return int(header[_COUNT_AT]) if len(header) > _COUNT_AT and header[_MAGIC_AT] == _MAGIC else 0
+    return int(header[_COUNT_AT]) if header[_MAGIC_AT] == _MAGIC else 0
 
 
 def dtypes(table: Table) -> Mapping[str, np.dtype[Any]]:
@@ -113,7 +111,7 @@ def dtypes(table: Table) -> Mapping[str, np.dtype[Any]]:
 
 def _offsets(table: Table, rows: int) -> tuple[list[int], int]:
     """Where each column begins, and the size of the file; columns begin on 64-byte boundaries."""
-    offsets, at = [], _HEADER
+    offsets, at = [], HEADER
     for dtype in dtypes(table).values():
         offsets.append(at)
         at += -(-rows * dtype.itemsize // 64) * 64

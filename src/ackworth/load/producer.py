@@ -21,11 +21,11 @@ RECONNECT_EVERY = SECOND // 10
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """What a producer has to send: the seqs from first up to last, no longer than until."""
+    """What a producer has to send in a phase; after a restart, what is left of it."""
 
-    first: int
+    base: int  # the phase's first seq: the pace counts from here
+    first: int  # the next seq to be sent
     last: int  # one past the last seq
-    until: int  # the monotonic clock; far away if only messages count
 
 
 class Producer:
@@ -59,7 +59,7 @@ class Producer:
     @property
     def sending(self) -> bool:
         """Whether there is still something to send."""
-        return not self.stopping and self._next < self._quota.last and self._clock.now() < self._quota.until
+        return not self.stopping and self._next < self._quota.last
 
     @property
     def finished(self) -> bool:
@@ -96,7 +96,7 @@ class Producer:
     def _allowed(self) -> int:
         if not self.sending:
             return 0
-        due = self._quota.first + self._pace.due(self._clock.now()) - self._next
+        due = self._quota.base + self._pace.due(self._clock.now()) - self._next
         room = self._pending.room()
         # A full batch is worth waiting for, unless it is the pace or the end that makes it small.
         count = min(self._batch, due, self._quota.last - self._next)
@@ -104,14 +104,14 @@ class Producer:
 
     def next_at(self) -> int:
         """When there will be something to send."""
-        return self._pace.next_at(self._next - self._quota.first, self._clock.now())
+        return self._pace.next_at(self._next - self._quota.base, self._clock.now())
 
     def _send(self, sender: Sender, count: int) -> None:
         first = self._next
         topics = np.arange(first, first + count) % self._topics
         sizes = self._sizes(count)
         now = self._clock.now()
-        late = self._pace.late(first - self._quota.first, count, now)
+        late = self._pace.late(first - self._quota.base, count, now)
         bodies = self._bodies.build(self.producer, topics, first, sizes, now)
         self._sent.append(
             count, producer=self.producer, topic=topics, seq=np.arange(first, first + count), t=now, late=late
@@ -194,7 +194,8 @@ class _Pending:
 
     def seqs(self) -> Int64s:
         span: Int64s = np.arange(self._low, self._high)
-        return span[self._open[span & (self._size - 1)]]
+        waiting: Int64s = span[self._open[span & (self._size - 1)]]
+        return waiting
 
     def oldest(self) -> int:
         """When the oldest of them was sent."""

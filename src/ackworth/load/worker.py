@@ -31,7 +31,6 @@ from ackworth.model.errors import AckworthError
 
 _PR_SET_PDEATHSIG = 1
 PATIENCE = 30 * SECOND  # how long an answer may take before it is counted as unknown
-NO_END = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ class Order:
     batch: int = 0
     start: int = 0  # the monotonic clock when the phase began
     rate: float | None = None  # a second, for each producer; None: closed loop
-    producers: list[list[int]] | None = None  # [producer, first seq, one past its last, until]
+    producers: list[list[int]] | None = None  # [producer, first seq of the phase, next seq, one past the last]
     consumers: list[list[int]] | None = None  # [consumer, group]
 
 
@@ -115,9 +114,7 @@ def consume(order: Order, clock: Clock | None = None) -> None:
         consumer.close()
 
 
-def _producer(
-    order: Order, driver: contract.Driver, clock: Clock, producer: int, first: int, last: int, until: int
-) -> Producer:
+def _producer(order: Order, driver: contract.Driver, clock: Clock, producer: int, base: int, first: int, last: int) -> Producer:
     return Producer(
         producer=producer,
         connect=lambda: driver.Sender(order.address, order.topics, producer),
@@ -127,7 +124,7 @@ def _producer(
         topics=len(order.topics),
         sizes=_sizes(order, producer, first),
         pace=AtRate(order.start, order.rate) if order.rate else AsFastAsPossible(),
-        quota=Quota(first=first, last=last, until=until),
+        quota=Quota(base=base, first=first, last=last),
         window=order.window,
         batch=order.batch,
         patience=PATIENCE,

@@ -99,8 +99,7 @@ def _name(text: str, place: Place) -> str:
 
 def _set(text: str) -> tuple[str, Tree]:
     path, equals, value = text.partition("=")
-    if not equals or not path.strip():
+    if not equals or not path.strip() or not value.strip():
         raise BadInput(f"--set {text}: write it as key=value, for example --set broker.settings.durability=normal")
     where = f"--set {text}"
-    leaf = parse(value, where) if value.strip() else Tree("", Place(where, 0))
-    return path.strip(), Tree(leaf.value, Place(where, 0))
+    return path.strip(), Tree(parse(value, where).value, Place(where, 0))

@@ -99,6 +99,8 @@ def load(path: Path) -> Tree:
 
 def _tree(loader: yaml.SafeLoader, node: yaml.Node, file: str) -> Tree:
     place = Place(file, node.start_mark.line + 1)
+    if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+        raise BadInput(f"{place}: the tag {node.tag} is not for plans: write a plain value")
     if isinstance(node, yaml.MappingNode):
         children: dict[str, Tree] = {}
         for key_node, value_node in node.value:

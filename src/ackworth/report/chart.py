@@ -7,8 +7,9 @@ values of every bin: the script shows those under the pointer, in the place wher
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from ackworth.report.labels import PHONE, Label, beside, in_rows, shorten, width
+from ackworth.report.labels import Label, beside, in_rows, shorten, width
 from ackworth.report.markup import Html, join, tag
 from ackworth.report.scale import Clock, Scale, Tick
 from ackworth.report.text import seconds
@@ -48,6 +49,7 @@ class TimeChart:
     faults: Sequence[Span]
     limit: int  # points a line
     height: int = 190
+    intervals: int = 6  # of the axis of time, at most
 
     @property
     def bins(self) -> list[range]:
@@ -55,7 +57,7 @@ class TimeChart:
 
 
 def time_chart(chart: TimeChart) -> Html:
-    labels = in_rows([beside(f.name, chart.clock.place(f.begin)) for f in chart.faults], FAULT_ROWS)
+    labels = in_rows([beside(f.name, chart.clock.place(f.begin)) for f in chart.faults if f.name], FAULT_ROWS)
     head = PHASE_LANE * bool(chart.phases)
     top = head + FAULT_ROW * (1 + max((label.row for label in labels), default=-1)) + 8
     plot = tag(
@@ -64,7 +66,7 @@ def time_chart(chart: TimeChart) -> Html:
         _grid(chart, top),
         _faults(chart, labels, head, top),
         _drawing(chart, top),
-        _time_axis(chart.clock.ticks(), top + chart.height),
+        _time_axis(chart.clock.ticks(chart.intervals), top + chart.height),
         tag("line", class_="cross", x1=0, x2=0, y1=top, y2=top + chart.height),
         class_="plot",
         height=top + chart.height + AXIS,
@@ -84,7 +86,14 @@ def time_domain(t: Sequence[float], spans: Sequence[Span], step: float = 1) -> C
 def _phases(chart: TimeChart, top: int) -> Html:
     places = [(chart.clock.place(p.begin), chart.clock.place(p.end)) for p in chart.phases]
     bands = [
-        tag("rect", x=_percent(begin), width=_percent(end - begin), y=0, height=top + chart.height, class_=f"phase {odd}")
+        tag(
+            "rect",
+            x=_percent(begin),
+            width=_percent(end - begin),
+            y=0,
+            height=top + chart.height,
+            class_=f"phase {odd}",
+        )
         for (begin, end), odd in zip(places, ("", "odd") * len(places), strict=False)
     ]
     names = [_centred(p.name, *place) for p, place in zip(chart.phases, places, strict=True)]
@@ -149,30 +158,40 @@ def _drawing(chart: TimeChart, top: int) -> Html:
     paths = [tag("path", class_=f"line {line.style}", d=_path(chart, line)) for line in chart.lines]
     box = f"0 0 {DRAWN} {chart.height}"
     return tag(
-        "svg", *paths, y=top, width="100%", height=chart.height, viewBox=box, preserveAspectRatio="none", overflow="visible"
+        "svg",
+        *paths,
+        y=top,
+        width="100%",
+        height=chart.height,
+        viewBox=box,
+        preserveAspectRatio="none",
+        overflow="visible",
     )
 
 
 def _path(chart: TimeChart, line: Line) -> str:
     """A stroke for every run of known values; where nothing is known, the line is broken."""
-    steps: list[str] = []
-    pen_down = False
-    for indexes in chart.bins:
-        found = extremes(line.values, indexes)
-        for index in found:
-            steps.append(f"{'L' if pen_down else 'M'}{_point(chart, line, index)}")
-            # A stroke without length still shows as a dot: its caps are round.
-            steps += [] if pen_down else ["h0"]
-            pen_down = True
-        pen_down = bool(found)
-    return "".join(steps)
+    drawn = [extremes(line.values, indexes) for indexes in chart.bins]
+    runs = [[index for found in run for index in found] for known, run in groupby(drawn, bool) if known]
+    return "".join(_stroke([_point(chart, line, index) for index in run], _lone_width(chart)) for run in runs)
 
 
-def _point(chart: TimeChart, line: Line, index: int) -> str:
-    value = line.values[index]
+def _stroke(points: Sequence[tuple[float, float]], lone_width: float) -> str:
+    if len(points) == 1:
+        x, y = points[0]
+        return f"M{x - lone_width / 2:.1f} {y:.1f}h{lone_width:.1f}"
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+
+
+def _lone_width(chart: TimeChart) -> float:
+    """A value without neighbours is drawn as wide as its time, and never too narrow to be seen."""
+    return max(DRAWN * chart.clock.place(2 * _half_step(chart.t)), 3)
+
+
+def _point(chart: TimeChart, line: Line, index: int) -> tuple[float, float]:
+    value = line.values[index] or 0
     x = DRAWN * chart.clock.place(chart.t[index] + _half_step(chart.t))
-    y = chart.height * (1 - chart.scale.place(value or 0))
-    return f"{x:.1f} {y:.1f}"
+    return x, chart.height * (1 - chart.scale.place(value))
 
 
 def _half_step(t: Sequence[float]) -> float:

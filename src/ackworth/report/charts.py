@@ -21,7 +21,7 @@ def throughput(trial: TrialResult, limit: int) -> Html:
         Line("delivered", "delivered", series["delivered"]),
     ]
     scale = Linear.over(value for line in lines for value in line.values)
-    means = [f"{words(key)} {rate(value)}" for key, value in trial["throughput"].items()]
+    means = [f"{words(key).removesuffix(' per second')} {rate(value)}" for key, value in trial["throughput"].items()]
     summary = f"Messages per second. {_sentence(means)}"
     return _over_time(trial, "Throughput", summary, lines, scale, count, limit)
 
@@ -45,8 +45,8 @@ def resources(trial: TrialResult) -> list[Html]:
     found = trial["resources"]
     ends = [moment for resource in found for moment in resource["t"]]
     clock = time_domain(ends, _spans(trial), 0)
-    cpu = Linear.over((v for r in found for v in r["cpu"]), 2)
-    rss = Linear.over((v / 2**20 for r in found for v in r["rss"]), 2)
+    cpu = Linear.over((v for r in found for v in r["cpu"]), 3)
+    rss = Linear.over((v / 2**20 for r in found for v in r["rss"]), 3)
     faults = [Span("", fault.begin, fault.end) for fault in fault_spans(trial)]
     return [_card(resource, clock, cpu, rss, faults) for resource in found]
 
@@ -107,6 +107,7 @@ def _card(resource: Resource, clock: Clock, cpu: Scale, rss: Scale, faults: Sequ
             faults=faults,
             limit=SMALL_POINTS,
             height=SMALL_HEIGHT,
+            intervals=3,
         )
         return time_chart(chart)
 

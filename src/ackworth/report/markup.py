@@ -22,7 +22,7 @@ def join(*parts: str | None) -> Html:
     return Html("".join(escape(part) for part in parts if part is not None))
 
 
-def tag(name: str, *children: str | None, **attributes: str | float | None) -> Html:
+def tag(name: str, /, *children: str | None, **attributes: str | float | None) -> Html:
     """An element. An attribute that is None or False is left out; class_ is class, aria_label is aria-label."""
     opening = f"<{name}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
     return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")

@@ -26,11 +26,16 @@ def account_picture(account: Account, groups: Sequence[GroupAccount]) -> Html:
     parts = [
         Part("acked", account["acked"], "acked"),
         Part("unknown", account["unknown"], "unsure"),
-        Part("unanswered", account["unanswered"], "unsure"),
+        Part("unanswered", account["unanswered"], "unanswered"),
         Part("refused", account["refused"], "refused"),
     ]
     acked, unknown, unanswered, refused = visible_widths([part.number for part in parts])
-    rows = [_row("sent", [(acked, parts[:1]), (unknown, parts[1:2]), (unanswered, parts[2:3]), (refused, parts[3:])])]
+    rows = [
+        _row(
+            "sent",
+            [(acked, parts[:1]), (unknown, parts[1:2]), (unanswered, parts[2:3]), (refused, parts[3:])],
+        )
+    ]
     for group in groups:
         columns = zip((acked, unknown + unanswered, refused), _group_parts(account, group), strict=True)
         rows.append(_row(f"reached group {group['name']}", list(columns)))
@@ -101,7 +106,13 @@ def _lane(loss: Loss, producer: int) -> Html:
     ranges = [(first, last) for owner, first, last in loss["ranges"] if owner == producer]
     end, end_name = _end_of_lane(loss, producer)
     marks = [
-        tag("rect", class_="lost", x=_percent(first / end), width=_percent((last + 1 - first) / end), height=LANE)
+        tag(
+            "rect",
+            class_="lost",
+            x=_percent(first / end),
+            width=_percent((last + 1 - first) / end),
+            height=LANE,
+        )
         for first, last in ranges
     ]
     ground = tag("rect", class_="ground", width="100%", height=LANE)

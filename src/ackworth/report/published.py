@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackworth.model.result import RunResult, TrialResult
-from ackworth.report.text import count, rate, words
+from ackworth.report.text import count, fields, rate, words
 
 NOT_MEASURED = "not measured"
 
@@ -36,7 +36,7 @@ def comparisons(result: RunResult, trial: TrialResult) -> list[Comparison]:
 
 
 def _pair(trial: TrialResult, row: dict[str, Any]) -> Pair:
-    """A row's `what` is a name of the account, of a group's account (all groups together) or of the throughput."""
+    """A row's `what` is a name of the account, of the groups' accounts (their sum) or of the throughput."""
     what, value = str(row.get("what")), row.get("value")
     key = what.replace(" ", "_")
     number = value if isinstance(value, int | float) else None
@@ -47,9 +47,7 @@ def _pair(trial: TrialResult, row: dict[str, Any]) -> Pair:
 
 
 def _counted(trial: TrialResult, key: str) -> int | None:
-    account: dict[str, Any] = dict(trial["account"])
-    if isinstance(account.get(key), int):
-        return int(account[key])
-    groups: list[dict[str, Any]] = [dict(group) for group in trial["groups"]]
-    counted = [group[key] for group in groups if isinstance(group.get(key), int)]
+    if key in trial["account"]:
+        return int(fields(trial["account"])[key])
+    counted = [fields(group)[key] for group in trial["groups"] if key in group]
     return sum(counted) if counted else None

@@ -37,7 +37,11 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _contradiction(result: RunResult) -> str | None:
     """What types do not say: verdicts are three, and a series has one value a second."""
-    for place in (result, *result["trials"], *(check for trial in result["trials"] for check in trial["checks"])):
+    for place in (
+        result,
+        *result["trials"],
+        *(check for trial in result["trials"] for check in trial["checks"]),
+    ):
         if place["verdict"] not in list(Verdict):
             return f"verdict {place['verdict']!r} is none of {', '.join(Verdict)}"
     for trial in result["trials"]:

@@ -75,7 +75,7 @@ class Clock:
     def place(self, second: float) -> float:
         return min(max(second / self.end, 0), 1)
 
-    def ticks(self, intervals: int = 6) -> list[Tick]:
+    def ticks(self, intervals: int) -> list[Tick]:
         step = next((s for s in _CLOCK_STEPS if s * intervals >= self.end), _CLOCK_STEPS[-1])
         return [Tick(self.place(s), self.label(s)) for s in range(0, math.floor(self.end) + 1, step)]
 

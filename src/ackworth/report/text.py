@@ -1,6 +1,8 @@
 """Numbers and foreign text as a reader sees them: the same value looks the same in every output."""
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 UNKNOWN = "unknown"
 SYMBOLS = {"held": "✓", "broken": "✗", "unknown": "?"}
@@ -74,6 +76,30 @@ def compact(number: float) -> str:
 def words(key: str) -> str:
     """A key of the results as words: 'acked_per_second' is 'acked per second'."""
     return key.replace("_", " ")
+
+
+_UNITS: dict[str, Callable[[Any], str]] = {
+    "_bytes": size,
+    "_ms": lambda milliseconds: duration(milliseconds * 1e6),
+    "_seconds": seconds,
+}
+
+
+def quantity(key: str, value: object) -> tuple[str, str]:
+    """A key and its value as words; the unit that ends the key moves to the value."""
+    if value is None:
+        return words(key), UNKNOWN
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return words(key), str(value)
+    for ending, show in _UNITS.items():
+        if key.endswith(ending):
+            return words(key.removesuffix(ending)), show(value)
+    return words(key), count(value)
+
+
+def fields(record: Mapping[str, object]) -> dict[str, Any]:
+    """A record of the results, for code that picks its fields by name."""
+    return dict(record)
 
 
 def outline(value: object, depth: int = 0) -> str:

@@ -1,0 +1,44 @@
+"""Which messages a receiver gets. Plain arithmetic, the same for all stores."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+# So many topics share one claim if all of them have plenty. More would be fairer, and slower: each
+# costs a row and a seek.
+SHARING = 16
+
+
+class Range(NamedTuple):
+    """Consecutive messages of one topic."""
+
+    topic: int
+    first: int
+    count: int
+    attempts: int = 1
+
+    def split(self, count: int) -> tuple["Range", "Range"]:
+        rest = self._replace(first=self.first + count, count=self.count - count)
+        return self._replace(count=count), rest
+
+
+def share_out(ready: Sequence[Range], limit: int, after: int) -> Iterator[Range]:
+    """Up to `limit` messages of topics that have some, in turn, beginning with those after topic `after`."""
+    if not ready:
+        return
+    share = -(-limit // min(len(ready), SHARING))
+    for topic in sorted(ready, key=lambda r: (r.topic <= after, r.topic)):
+        count = min(topic.count, share, limit)
+        if count == 0:
+            return
+        limit -= count
+        yield topic._replace(count=count)
+
+
+def take(ranges: Iterable[Range], limit: int) -> Iterator[tuple[Range, Range]]:
+    """The first `limit` messages of the ranges: what is taken and what is left of each range touched."""
+    for each in ranges:
+        if limit == 0:
+            return
+        taken, rest = each.split(min(each.count, limit))
+        limit -= taken.count
+        yield taken, rest

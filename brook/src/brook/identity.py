@@ -1,0 +1,51 @@
+"""Who a client is, and whether it is certainly dead.
+
+A client's id is `label/place/pid/started/unique`. The place is the boot of the machine and the pid
+namespace, so that a pid is only ever compared with pids that it can be compared with; the time when
+the process started tells it from a later process with the same pid. A client of another place is
+never called dead: its lease tells.
+"""
+
+import os
+import socket
+import uuid
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def new_client_id(label: str | None = None) -> str:
+    name = (label or socket.gethostname()).replace("/", "-")
+    pid = os.getpid()
+    return f"{name}/{_place()}/{pid}/{_started(pid) or 0}/{uuid.uuid4().hex[:12]}"
+
+
+def is_dead(client: str) -> bool:
+    """True only if the process certainly is no more."""
+    _, place, pid, started, _ = client.split("/")
+    if not place or place != _place():
+        return False
+    return _started(int(pid)) != int(started)
+
+
+def _place() -> str:
+    """Where pids mean the same; empty on a system that does not tell."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}-{(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> int | None:
+    """When the process started, in ticks since boot; None if there is no such living process."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    # The name, in parentheses, may hold anything: what follows the last parenthesis is regular.
+    fields = stat.rpartition(")")[2].split()
+    state, threads, started = fields[0], int(fields[17]), int(fields[19])
+    # A killed process waits as a zombie for its parent; one whose main thread alone ended lives on.
+    gone = state in "ZX" and threads <= 1
+    return None if gone else started

@@ -1,0 +1,1 @@
+"""The databases that Brook can live in, one file each."""

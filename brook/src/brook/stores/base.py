@@ -1,0 +1,69 @@
+"""What every store must do, and the rules that make it a queue.
+
+1. *Dense, in commit order.* A topic's offsets are handed out inside the transaction that stores the
+   messages, under a lock that is held until it has committed. So offset n is committed before n + 1
+   is handed out, a rolled-back transaction leaves no gap, and whoever sees n sees all before it.
+2. *Never skipped.* A group's progress in a topic is the offset below which everything has been claimed.
+   It moves only in the transaction that writes the claim for exactly the offsets it moves over, and
+   only over committed ones (by 1, all below the topic's next offset are). So every committed message
+   is at every moment above its group's progress, or in one claim, or acked.
+3. *One owner.* A message is in at most one claim of a group: claims of new messages begin at the
+   progress, under the lock of rule 1, and one that changes hands is moved by the transaction that
+   gives it the new receipt. It changes hands only once its lease is over or its client is certainly
+   dead. Receipts are never used twice, so that a late ack cannot ack what another client holds now.
+4. *Acked is over.* An ack removes claims and nothing else does; what is acked is below the progress and
+   in no claim, and is never handed out again.
+5. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from brook.model import Claimed, Start
+from brook.packing import Piece, Run
+
+
+class ClaimRequest(NamedTuple):
+    group: str
+    topics: frozenset[int] | None  # None for all that the group has subscribed to
+    limit: int  # messages
+    client: str
+    now: float  # seconds of the wall clock
+    lease: float  # seconds
+
+
+class Store(Protocol):
+    """A database. Every method may be called from any thread."""
+
+    def topics(self) -> dict[str, int]:
+        """The ids of all topics by name."""
+
+    def create_topics(self, names: Collection[str]) -> None:
+        """Topics that are there already stay as they are."""
+
+    def append(self, runs: Sequence[Run], now: float) -> list[int]:
+        """Store all messages in one transaction; the first offset of each run."""
+
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
+        """Topics that the group follows already stay where they are; None means all, also later ones."""
+
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        """Hand out up to `limit` messages, those first whose owner lost them; None if there are none."""
+
+    def read(self, receipt: int) -> list[Piece]:
+        """The claimed messages; those that have been deleted are left out."""
+
+    def ack(self, receipt: int) -> int:
+        """The claim is over; how many messages it still held."""
+
+    def renew(self, receipt: int, until: float) -> int:
+        """The lease ends at `until` instead; how many messages the claim still holds."""
+
+    def hand_back(self, client: str) -> None:
+        """Let others have at once what this client has claimed."""
+
+    def lag(self, group: str) -> int:
+        """How many messages of its topics the group has not acked, claimed or not."""
+
+    def close(self) -> None:
+        """Release the database; a second call does nothing."""

@@ -1,0 +1,1 @@
+"""The command: parse, call, exit code. One file a subcommand."""

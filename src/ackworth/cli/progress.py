@@ -1,0 +1,64 @@
+"""Progress on standard error: one line that moves on a terminal, plain lines elsewhere, nothing if quiet."""
+
+import sys
+import time
+from typing import Any
+
+_EVERY = 5.0  # seconds between plain lines
+
+
+class Progress:
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._title = ""
+        self._began = self._said = time.monotonic()
+        self._moving = False
+        self._last: tuple[float, int, int] = (self._began, 0, 0)
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        if not self._quiet:
+            self._clear()
+            print(line, file=sys.stderr, flush=True)
+
+    def begin(self, title: str) -> None:
+        self._title = title
+        self._began = self._said = time.monotonic()
+        self._last = (self._began, 0, 0)
+
+    def report(self, phase: str, counts: dict[str, Any]) -> None:
+        """How far a trial is; called about once a second."""
+        if phase == "fault":
+            self.say(f"{self._title}: {counts['fault']} after {time.monotonic() - self._began:.1f} s")
+            return
+        now = time.monotonic()
+        t, answered, delivered = self._last
+        rates = [(counts["answered"] - answered) / (now - t or 1), (counts["delivered"] - delivered) / (now - t or 1)]
+        self._last = (now, counts["answered"], counts["delivered"])
+        self.move(
+            f"{self._title}: {phase}, {now - self._began:.0f} s, sent {counts['sent']:,}, answered {counts['answered']:,} "
+            f"({rates[0]:,.0f}/s), delivered {counts['delivered']:,} ({rates[1]:,.0f}/s)"
+        )
+
+    def move(self, line: str) -> None:
+        """A line that the next one replaces; where lines stay, only now and then."""
+        if self._quiet:
+            return
+        if self._terminal:
+            self._clear()
+            print(line[:150], end="", file=sys.stderr, flush=True)
+            self._moving = True
+        elif time.monotonic() - self._said >= _EVERY:
+            self._said = time.monotonic()
+            print(line, file=sys.stderr, flush=True)
+
+    def end(self, remarks: list[str]) -> None:
+        self.say(f"{self._title}: ended after {time.monotonic() - self._began:.1f} s")
+        for remark in remarks:
+            self.say(f"{self._title}: {remark}")
+
+    def _clear(self) -> None:
+        if self._moving:
+            print("\r\033[K", end="", file=sys.stderr)
+            self._moving = False

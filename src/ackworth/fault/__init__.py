@@ -1,0 +1,1 @@
+"""What is broken: one file a fault. `contract` says what a fault is; `schedule` says when."""

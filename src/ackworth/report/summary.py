@@ -1,0 +1,46 @@
+"""A trial in a line: what the overview of the page and that of the terminal show."""
+
+from ackworth.model.result import Latency, TrialResult
+from ackworth.report.text import UNKNOWN, count, duration, rate, seconds
+
+NEVER = "never"  # it had not come back when the trial ended
+COLUMNS = ("Trial", "Verdict", "Acked", "Lost", "Acked per second", "Ack p99", "Recovery")
+
+
+def figures(trial: TrialResult) -> list[str]:
+    """The columns after trial and verdict."""
+    return [
+        count(trial["account"]["acked"]),
+        count(_lost(trial)),
+        rate(trial["throughput"].get("acked_per_second")),
+        _ack_p99(trial),
+        _recovery(trial),
+    ]
+
+
+def absent(latency: Latency) -> str:
+    """What to say of a percentile that is None: it lies among those that never came back, or there were none."""
+    return NEVER if latency["censored"] else "none"
+
+
+def _lost(trial: TrialResult) -> int | None:
+    """Over all groups; without a group nobody looked, so nothing is known."""
+    return sum(group["lost"] for group in trial["groups"]) if trial["groups"] else None
+
+
+def _ack_p99(trial: TrialResult) -> str:
+    latency = trial["latency"].get("sent_to_ack")
+    return UNKNOWN if latency is None else duration(latency["p99"], none=absent(latency))
+
+
+def _recovery(trial: TrialResult) -> str:
+    """Until the broker took or gave a message again, after the worst fault."""
+    if not trial["faults"]:
+        return "no fault"
+    waits = [_first(fault["first_ack"], fault["first_delivery"]) for fault in trial["faults"]]
+    known = [wait for wait in waits if wait is not None]
+    return seconds(max(known)) if len(known) == len(waits) else NEVER
+
+
+def _first(*waits: float | None) -> float | None:
+    return min((wait for wait in waits if wait is not None), default=None)

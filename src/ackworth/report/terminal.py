@@ -1,0 +1,145 @@
+"""The verdict for the terminal: plain text, as wide as there is room, in colour only where someone looks."""
+
+import os
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from ackworth.model.result import CheckResult, FaultResult, GroupAccount, RunResult, TrialResult
+from ackworth.report.summary import COLUMNS, NEVER, absent, figures
+from ackworth.report.text import SYMBOLS, clean, count, duration, fields, rate, seconds, words
+
+DETAILED_TRIALS = 3  # with more of them, only what did not hold is told
+NARROWEST, USUAL, WIDEST = 40, 100, 120
+GAP = "  "
+BOLD = "1"
+COLOURS = {"held": "32", "broken": "31", "unknown": "33"}
+
+
+@dataclass(frozen=True)
+class Style:
+    width: int = USUAL
+    colour: bool = False
+
+    @classmethod
+    def of(cls, stream: TextIO) -> "Style":
+        """As the stream allows: colour on a terminal, unless NO_COLOR is set."""
+        columns = shutil.get_terminal_size((USUAL, 24)).columns
+        return cls(min(max(columns, NARROWEST), WIDEST), stream.isatty() and not os.environ.get("NO_COLOR"))
+
+    def paint(self, text: str, code: str) -> str:
+        return f"\033[{code}m{text}\033[0m" if self.colour else text
+
+
+def render_terminal(result: RunResult, style: Style, page: Path | None = None) -> str:
+    trials = result["trials"]
+    blocks = [_headline(result, style)]
+    if len(trials) > 1:
+        rows = [[trial["trial"], _verdict(trial["verdict"]), *figures(trial)] for trial in trials]
+        blocks.append(_table(COLUMNS, rows, style))
+    if len(trials) <= DETAILED_TRIALS:
+        blocks += [_trial(trial, style, named=len(trials) > 1) for trial in trials]
+    else:
+        blocks += [_what_did_not_hold(trial, style) for trial in trials if trial["verdict"] != "held"]
+    if page:
+        blocks.append(f"Report: {page}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _headline(judged: RunResult | TrialResult, style: Style) -> str:
+    word = _verdict(judged["verdict"]).upper()
+    text = textwrap.fill(clean(judged["sentence"]), style.width, initial_indent=word + GAP)
+    return style.paint(word, f"{BOLD};{COLOURS[judged['verdict']]}") + style.paint(text.removeprefix(word), BOLD)
+
+
+def _verdict(verdict: str) -> str:
+    return f"{SYMBOLS[verdict]} {verdict}"
+
+
+def _trial(trial: TrialResult, style: Style, *, named: bool) -> str:
+    title = [style.paint(clean(trial["trial"]), BOLD) + GAP + clean(trial["sentence"])] if named else []
+    return "\n".join([*title, _checks(trial["checks"], style), "", *_facts(trial, style)])
+
+
+def _what_did_not_hold(trial: TrialResult, style: Style) -> str:
+    title = style.paint(clean(trial["trial"]), BOLD) + GAP + clean(trial["sentence"])
+    return "\n".join([title, _checks([c for c in trial["checks"] if c["verdict"] != "held"], style)])
+
+
+def _checks(checks: Sequence[CheckResult], style: Style) -> str:
+    rows = [[check["name"], _verdict(check["verdict"]), check["rule"], _seen(check)] for check in checks]
+    return _table(("Check", "Verdict", "Rule", "Seen"), rows, style) if rows else "No check was made."
+
+
+def _seen(check: CheckResult) -> str:
+    first = f" (first {check['ids'][0]})" if check["ids"] else ""
+    return check["reason"] + first
+
+
+def _facts(trial: TrialResult, style: Style) -> list[str]:
+    facts = [("account", _account(trial)), *((f"group {g['name']}", _group(g)) for g in trial["groups"])]
+    facts.append(("throughput", ", ".join(f"{_what(key)} {rate(n)}" for key, n in trial["throughput"].items())))
+    facts += [(words(name).replace(" to ", "→"), _latency(trial, name)) for name in trial["latency"]]
+    facts += [(f"{f['name']} {f['node']}".strip(), _recovery(f)) for f in trial["faults"]]
+    facts += [("note", note) for note in trial["notes"]]
+    wide = max(len(name) for name, _ in facts)
+    return [_hang(clean(name).ljust(wide), clean(text), style) for name, text in facts]
+
+
+def _hang(name: str, text: str, style: Style) -> str:
+    indent = " " * len(name + GAP)
+    return textwrap.fill(text, style.width, initial_indent=name + GAP, subsequent_indent=indent)
+
+
+def _account(trial: TrialResult) -> str:
+    account = trial["account"]
+    parts = [f"{count(fields(account)[name])} {name}" for name in ("acked", "refused", "unknown", "unanswered")]
+    return f"{count(account['sent'])} sent = {' + '.join(parts)}"
+
+
+def _group(group: GroupAccount) -> str:
+    """What it must have, what it got, and whatever else was not nothing."""
+    oddities = ("resurrected", "phantom", "corrupt", "misdelivered", "reordered")
+    found = [f"{count(fields(group)[name])} {name}" for name in oddities if fields(group)[name]]
+    repeats = [f"{count(group['duplicates']['extra'])} duplicates"] if group["duplicates"]["extra"] else []
+    got = f"{count(group['distinct'])} of {count(group['expected'])} acked and {count(group['recovered'])} recovered"
+    return ", ".join([got, f"{count(group['lost'])} lost", *found, *repeats])
+
+
+def _what(key: str) -> str:
+    return words(key).removesuffix(" per second")
+
+
+def _latency(trial: TrialResult, name: str) -> str:
+    latency = trial["latency"][name]
+    marks = (("p50", "p50"), ("p99", "p99"), ("p99.9", "p999"), ("max", "max"))
+    shown = [f"{label} {duration(fields(latency)[key], none=absent(latency))}" for label, key in marks]
+    return ", ".join([*shown, f"{count(latency['censored'])} never came back"])
+
+
+def _recovery(fault: FaultResult) -> str:
+    ready = None if fault["ready"] is None else fault["ready"] - fault["begin"]
+    waits = (("ready", ready), ("first ack", fault["first_ack"]), ("first delivery", fault["first_delivery"]))
+    after = ", ".join(f"{name} {'after ' + seconds(wait) if wait is not None else NEVER}" for name, wait in waits)
+    return f"at {seconds(fault['begin'])}; {after}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, numbers: bool = False) -> str:
+    """Columns as wide as they need; if the line is full, the last one is broken into lines of its own."""
+    cells = [list(head), *([clean(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    before = sum(widths[:-1]) + len(GAP) * (len(head) - 1)
+    widths[-1] = min(widths[-1], max(style.width - before, NARROWEST // 2))
+    # After the name and the verdict, numbers stand at the right of their columns.
+    aligned = [[c.rjust(w) if numbers and i > 1 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))] for row in cells]
+    lines = [_line(row, widths[-1]) for row in aligned]
+    return "\n".join([lines[0], GAP.join("-" * wide for wide in widths), *(_tint(line, style) for line in lines[1:])])
+
+
+def _line(row: Sequence[str], last_width: int) -> str:
+    begin = "".join(cell + GAP for cell in row[:-1])
+    first, *rest = textwrap.wrap(row[-1], last_width, drop_whitespace=True) or [""]
+    return "\n".join([begin + first, *(" " * len(begin) + more for more in rest)])

@@ -1,0 +1,1 @@
+"""The conductor: the only place that wires plan, broker, load, fault and history together."""

@@ -1,0 +1,352 @@
+"""Runs one trial: broker, load, faults, drain. It writes the record and judges nothing.
+
+    prepare   the nodes get their places, on disks of their own if their power will be cut
+    load      phase by phase; faults strike when they are due, nodes are mended, workers replaced
+    drain     consumers read until nothing has come for a while
+    end       workers, nodes, scribe and disks are gone, the record is whole, `end.json` says how it went
+
+Whatever goes wrong on the way becomes a problem in `end.json`, and the verdict unknown.
+"""
+
+import contextlib
+import dataclasses
+import json
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ackworth.broker import disk as disks
+from ackworth.broker import registry
+from ackworth.broker.contract import Node, Place
+from ackworth.broker.disk import Disk
+from ackworth.driver import contract as drivers
+from ackworth.fault import contract as faults
+from ackworth.fault.schedule import Progress, Schedule
+from ackworth.history.lines import Lines
+from ackworth.history.meta import End, Group, Trial, write_end, write_trial
+from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SAMPLE, SENT
+from ackworth.load.worker import Order
+from ackworth.model.clock import SECOND
+from ackworth.model.errors import AckworthError, Unavailable
+from ackworth.plan.model import FaultPlan, Phase
+from ackworth.plan.resolve import TrialPlan
+from ackworth.run import samples, space
+from ackworth.run.crew import Crew
+from ackworth.run.scribe import ScribeProcess
+from ackworth.run.watch import Watch
+
+TICK = 0.02
+READY_WITHIN = 60.0
+
+Report = Callable[[str, dict[str, Any]], None]  # how far the trial is: the phase's name and its counts
+
+
+class Conductor:
+    def __init__(self, trial: TrialPlan, directory: Path, run: str, seed: int, report: Report) -> None:
+        self._name, self._plan, self._directory = trial.name, trial.plan, directory
+        self._run, self._seed, self._report = run, seed, report
+        self._broker = registry.find(trial.plan.broker.kind)
+        self._settings = registry.settle(self._broker, trial.plan.broker.settings)
+        self._driver = drivers.load(self._broker.driver)
+        self._faults = {fault.kind: faults.find(fault.kind) for fault in trial.plan.faults}
+        self._schedule = Schedule(trial.plan.faults, trial.plan.workload, seed)
+        self._chance = random.Random(f"{seed}/nodes")
+        self._topics = [f"topic-{i:03d}" for i in range(trial.plan.workload.topics)]
+        self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
+        self._disks: dict[str, Disk] = {}
+        self._nodes: dict[str, Node] = {}
+        self._notes: list[str] = []
+        self._sampled_at = 0.0
+        self._acked: list[tuple[float, int]] = [(0.0, 0)]
+
+    # ---- the whole ---------------------------------------------------------------------------------
+
+    def run(self) -> End:
+        """The trial from beginning to end. What goes wrong becomes a problem of its End."""
+        self._begin()
+        problems: list[str] = []
+        drained = False
+        try:
+            with contextlib.ExitStack() as stack:
+                self._set_up(stack)
+                self._load()
+                drained = self._drain()
+        except KeyboardInterrupt:
+            problems.append("it was interrupted")
+            raise
+        except (AckworthError, OSError) as error:
+            problems.append(str(error))
+        finally:
+            end = self._end(drained, problems)
+        return end
+
+    def _begin(self) -> None:
+        self._directory.mkdir(parents=True)
+        self._spool = self._directory / "spool"
+        (self._directory / "logs").mkdir()
+        self._t_zero = time.monotonic_ns()
+        plan, broker = self._plan, self._plan.broker
+        write_trial(
+            self._directory,
+            Trial(
+                run=self._run,
+                name=self._name,
+                plan=dataclasses.asdict(plan),
+                topics=tuple(self._topics),
+                groups=tuple(Group(name=name, topics=None) for name in self._groups),
+                producers=plan.workload.producers,
+                consumers=plan.workload.consumers * plan.workload.groups,
+                reasons=self._driver.REASONS,
+                claims=self._broker.claims(self._settings),
+                seed=self._seed,
+                t_zero=self._t_zero,
+                wall_zero=datetime.now(UTC).isoformat(),
+                broker={
+                    "kind": broker.kind,
+                    "version": self._broker.version(),
+                    "topology": broker.topology,
+                    "settings": self._settings,
+                    "disk": "ext4 on a loop device" if self._needs_disk else "as the run's directory",
+                },
+            ),
+        )
+        self._marks = Lines(self._spool, MARK)
+        self._samples = Lines(self._spool, SAMPLE)
+
+    def _end(self, drained: bool, problems: list[str]) -> End:
+        for fault in self._schedule.outstanding():
+            problems.append(f"the fault '{fault.kind}' was planned and did not strike as often as planned")
+        end = End(t=time.monotonic_ns(), drained=drained, problems=tuple(problems), notes=tuple(self._notes))
+        self._marks.close()
+        self._samples.close()
+        write_end(self._directory, end)
+        return end
+
+    # ---- prepare -----------------------------------------------------------------------------------
+
+    @property
+    def _needs_disk(self) -> bool:
+        return any(fault.needs_disk for fault in self._faults.values())
+
+    def _set_up(self, stack: contextlib.ExitStack) -> None:
+        for fault in self._faults.values():
+            if reason := fault.why_not():
+                raise Unavailable(f"the fault '{fault.name}' cannot be had here: {reason}")
+        if reason := self._broker.missing():
+            raise Unavailable(f"the broker '{self._broker.name}' cannot run here: {reason}")
+        space.check_before(self._directory, self._plan.workload, self._broker)
+        nodes = self._directory / "nodes"
+        stack.callback(shutil.rmtree, nodes, ignore_errors=True)
+        places = {name: self._place(name, stack) for name in self._broker.nodes(self._plan.broker.topology)}
+        self._nodes = {name: self._broker.node(name, place, self._settings) for name, place in places.items()}
+        self._scribe = stack.enter_context(ScribeProcess(self._directory))
+        self._crew = Crew(self._directory / "logs", self._order(self._broker.address(places, self._settings)))
+        for node in self._nodes.values():
+            stack.callback(node.stop)
+            node.start()
+        stack.callback(self._crew.kill)
+        self._crew.prepare(READY_WITHIN)
+        for one in self._disks.values():
+            one.sync()  # so that only messages are at stake
+        self._device = samples.device_of(next(iter(places.values())).data)
+        self._watch = Watch(self._spool)
+
+    def _place(self, name: str, stack: contextlib.ExitStack) -> Place:
+        folder = self._directory / "nodes" / name
+        if self._needs_disk:
+            size = int(shutil.disk_usage(self._directory).free * 0.9) // disks.BLOCK * disks.BLOCK
+            self._disks[name] = Disk(folder / "disk.img", folder / "disk", size)
+            stack.callback(self._disks[name].remove)
+        data = folder / ("disk/data" if self._needs_disk else "data")
+        data.mkdir(parents=True)
+        return Place(data=data, logs=self._directory / "logs")
+
+    def _order(self, address: dict[str, Any]) -> Order:
+        workload = self._plan.workload
+        return Order(
+            role="",
+            parent=0,
+            driver=self._broker.driver,
+            address=address,
+            topics=self._topics,
+            groups=self._groups,
+            run=self._run,
+            seed=self._seed,
+            spool=str(self._spool),
+            sizes=list(workload.body.sizes),
+            weights=None if workload.body.weights is None else list(workload.body.weights),
+            window=workload.window,
+            batch=workload.batch,
+        )
+
+    # ---- load --------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        self._load_began = time.monotonic()
+        if self._plan.workload.consume == "during":
+            self._start_consumers()
+        for phase in self._plan.workload.phases:
+            with self._phase_mark(phase.name):
+                if not self._run_phase(phase):
+                    return
+
+    def _run_phase(self, phase: Phase) -> bool:
+        """False if a fault ended the load."""
+        self._phase = phase
+        self._phase_began = time.monotonic_ns()
+        self._quotas = self._share_out(phase)
+        self._start_producers()
+        while True:
+            self._tick()
+            if fault := self._schedule.due(self._progress()):
+                self._strike(fault)
+                if not fault.resume:
+                    self._crew.finish("produce")
+                    return False
+                self._start_producers()
+            elif self._phase_is_over():
+                self._crew.finish("produce")
+                return True
+
+    def _share_out(self, phase: Phase) -> dict[int, tuple[int, int]]:
+        """(first seq, one past the last) of each producer."""
+        count = self._plan.workload.producers
+        quotas = {}
+        for producer in range(count):
+            first = self._next_seq(producer)
+            share = (1 << 60) if phase.messages is None else (phase.messages + count - 1 - producer) // count
+            quotas[producer] = (first, first + share)
+        return quotas
+
+    def _next_seq(self, producer: int) -> int:
+        return self._watch.rows(SENT, f"p{producer:05d}")
+
+    def _start_producers(self) -> None:
+        """Start workers for the producers that have something to send and no worker."""
+        busy = {entry[0] for worker in self._crew.role("produce") for entry in worker.order.producers or ()}
+        self._watch.look()
+        entries = [
+            [producer, base, self._next_seq(producer), last]
+            for producer, (base, last) in self._quotas.items()
+            if producer not in busy and self._next_seq(producer) < last
+        ]
+        rate = self._phase.rate and self._phase.rate / self._plan.workload.producers
+        self._crew.produce(entries, self._phase_began, rate)
+
+    def _start_consumers(self) -> None:
+        busy = {entry[0] for worker in self._crew.role("consume") for entry in worker.order.consumers or ()}
+        each = self._plan.workload.consumers
+        entries = [[i, i // each] for i in range(each * len(self._groups)) if i not in busy]
+        self._crew.consume(entries)
+
+    def _phase_is_over(self) -> bool:
+        if self._phase.duration is not None and time.monotonic_ns() - self._phase_began >= self._phase.duration * SECOND:
+            return True
+        return not any(worker.running for worker in self._crew.role("produce"))
+
+    def _progress(self) -> Progress:
+        seconds = time.monotonic() - self._load_began
+        answered = self._watch.rows(OUTCOME)
+        self._acked = [*(pair for pair in self._acked if pair[0] > seconds - 1.5), (seconds, answered)]
+        (t, n), span = self._acked[0], seconds - self._acked[0][0]
+        return Progress(
+            seconds=seconds,
+            sent=self._watch.rows(SENT),
+            acked_per_second=(answered - n) / span if span >= 1 else 0.0,
+        )
+
+    # ---- faults ------------------------------------------------------------------------------------
+
+    def _strike(self, plan: FaultPlan) -> None:
+        fault = self._faults[plan.kind]
+        nodes = self._chosen(plan.node)
+        begin = time.monotonic_ns()
+        self._report("fault", {"fault": plan.kind})
+        mends = [fault.strike(node, self._disks.get(node.name)) for node in nodes]
+        struck = time.monotonic_ns()
+        consumers_died = False
+        for worker in self._crew.bury() if self._broker.embedded else ():
+            self._mark("worker-died", worker.name, "", begin, struck)
+            consumers_died |= worker.order.role == "consume"
+        self._pass(begin + int(plan.down * SECOND))
+        for mend in mends:
+            mend()
+        for node in nodes if fault.ends_node else ():
+            node.start()
+        self._crew.prepare(READY_WITHIN)
+        ready = time.monotonic_ns()
+        for node in nodes:
+            self._mark("fault", plan.kind, node.name, begin, ready, struck_ms=(struck - begin) / 1e6)
+            self._mark("ready", plan.kind, node.name, ready, ready)
+        if consumers_died:
+            self._start_consumers()
+
+    def _chosen(self, name: str) -> list[Node]:
+        if name == "all":
+            return list(self._nodes.values())
+        if name == "random":
+            return [self._chance.choice(list(self._nodes.values()))]
+        if name not in self._nodes:
+            raise AckworthError(f"no node '{name}': the nodes are {', '.join(self._nodes)}, or say all or random")
+        return [self._nodes[name]]
+
+    def _pass(self, until: int) -> None:
+        while time.monotonic_ns() < until:
+            self._tick()
+
+    # ---- drain -------------------------------------------------------------------------------------
+
+    def _drain(self) -> bool:
+        """Read until nothing has come for a while; False if that took too long."""
+        drain = self._plan.workload.drain
+        deadline = time.monotonic() + drain.limit
+        with self._phase_mark("drain"):
+            self._start_consumers()
+            seen, since = -1, time.monotonic()
+            while time.monotonic() - since < drain.quiet or not all(w.ready for w in self._crew.role("consume")):
+                self._tick("drain")
+                rows = self._watch.rows(DELIVERED)
+                if rows != seen:
+                    seen, since = rows, time.monotonic()
+                if time.monotonic() > deadline:
+                    self._notes.append(f"the drain was given up after {drain.limit:g} s, while messages still came")
+                    return False
+            self._crew.finish("consume")
+        return True
+
+    # ---- all the time ------------------------------------------------------------------------------
+
+    def _tick(self, phase: str | None = None) -> None:
+        time.sleep(TICK)
+        self._watch.look()
+        self._crew.look()
+        self._scribe.look()
+        if time.monotonic() - self._sampled_at >= 1:
+            self._sampled_at = time.monotonic()
+            space.check_during(self._directory)
+            self._sample(phase or self._phase.name)
+
+    def _sample(self, phase: str) -> None:
+        sent, acked, delivered = (self._watch.rows(table) for table in (SENT, OUTCOME, DELIVERED))
+        pids = {f"worker:{w.name}": w.process.pid for w in self._crew.workers if w.running}
+        pids["scribe"] = self._scribe.pid
+        if not self._broker.embedded:
+            pids |= {f"node:{n.name}": pid for n in self._nodes.values() for pid in n.processes()[:1]}
+        for row in samples.rows(pids, self._device, max(0, acked - delivered // len(self._groups))):
+            self._samples.append(**row)
+        self._report(phase, {"sent": sent, "answered": acked, "delivered": delivered})
+
+    @contextlib.contextmanager
+    def _phase_mark(self, name: str) -> Iterator[None]:
+        begin = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            self._mark("phase", name, "", begin, time.monotonic_ns())
+
+    def _mark(self, what: str, name: str, node: str, begin: int, end: int, **detail: Any) -> None:
+        self._marks.append(what=what, name=name, node=node, t_begin=begin, t_end=end, detail=json.dumps(detail))

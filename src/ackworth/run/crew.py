@@ -1,0 +1,147 @@
+"""The workers of a trial: started, watched, asked to end, and never left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ackworth.load.worker import Order
+from ackworth.model.errors import AckworthError
+
+# A worker finishes what is in flight before it ends.
+_GRACE = 40.0
+
+
+class WorkerFailed(AckworthError):
+    """A worker ended by itself and not well: the trial cannot tell."""
+
+
+@dataclass(eq=False)
+class Worker:
+    name: str
+    order: Order
+    process: subprocess.Popen[str]
+    log: Path
+    ready: bool = False
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def look(self) -> None:
+        """Notice that it is ready. Raises WorkerFailed if it ended badly, whoever killed it."""
+        if not self.ready and self.process.stdout is not None:
+            line = self.process.stdout.readline()
+            self.ready = line.strip() == "ready"
+        code = self.process.poll()
+        if code not in (None, 0):
+            raise WorkerFailed(f"{self.name} ended with {_code(code)}: {self.last_words()}")
+
+    def last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+
+class Crew:
+    """Starts workers and keeps track of them."""
+
+    def __init__(self, logs: Path, order: Order) -> None:
+        self._logs = logs
+        self._order = order  # what is the same for all
+        self.workers: list[Worker] = []
+
+    def prepare(self, seconds: float) -> None:
+        """Have the broker's topics made, again and again until it answers. Raises WorkerFailed."""
+        deadline = time.monotonic() + seconds
+        while True:
+            worker = self._start("prepare", replace(self._order, role="prepare", parent=os.getpid()))
+            self.workers.remove(worker)
+            if worker.process.wait() == 0:
+                return
+            if time.monotonic() > deadline:
+                raise WorkerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
+            time.sleep(0.05)
+
+    def produce(self, entries: Sequence[list[int]], start: int, rate: float | None) -> None:
+        for i, share in enumerate(_shares(entries)):
+            order = replace(self._order, role="produce", producers=share, start=start, rate=rate, parent=os.getpid())
+            self._start(f"producers-{i}", order)
+
+    def consume(self, entries: Sequence[list[int]]) -> None:
+        for i, share in enumerate(_shares(entries)):
+            order = replace(self._order, role="consume", consumers=share, parent=os.getpid())
+            self._start(f"consumers-{i}", order)
+
+    def _start(self, name: str, order: Order) -> Worker:
+        log = self._logs / f"{name}.log"
+        with log.open("a") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "ackworth.load.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                cwd="/",
+                start_new_session=True,
+            )
+        assert process.stdin is not None and process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        process.stdin.write(json.dumps(asdict(order)))
+        process.stdin.close()
+        worker = Worker(name, order, process, log)
+        self.workers.append(worker)
+        return worker
+
+    def role(self, role: str) -> list[Worker]:
+        return [worker for worker in self.workers if worker.order.role == role]
+
+    def look(self) -> None:
+        for worker in self.workers:
+            worker.look()
+
+    def bury(self) -> list[Worker]:
+        """Take away the workers that are dead; returns them."""
+        dead = [worker for worker in self.workers if not worker.running]
+        for worker in dead:
+            self._forget(worker)
+        return dead
+
+    def finish(self, role: str) -> None:
+        """Ask the workers of a role to end, and wait until they have done so well. Raises WorkerFailed."""
+        for worker in self.role(role):
+            worker.process.send_signal(signal.SIGTERM)
+        for worker in self.role(role):
+            try:
+                worker.process.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                raise WorkerFailed(f"{worker.name} did not end within {_GRACE:g} s after it was asked to") from None
+            worker.look()
+            self._forget(worker)
+
+    def kill(self) -> None:
+        """End all of them at once, whatever they do."""
+        for worker in self.workers:
+            worker.process.kill()
+        for worker in list(self.workers):
+            worker.process.wait()
+            self._forget(worker)
+
+    def _forget(self, worker: Worker) -> None:
+        assert worker.process.stdout is not None
+        worker.process.stdout.close()
+        self.workers.remove(worker)
+
+
+def _shares(entries: Sequence[list[int]]) -> list[list[list[int]]]:
+    """Entries dealt out to one worker a core, none of them idle."""
+    count = min(len(entries), os.cpu_count() or 1)
+    return [list(entries[i::count]) for i in range(count)]
+
+
+def _code(code: int | None) -> str:
+    return f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"code {code}"

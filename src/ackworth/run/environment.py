@@ -1,0 +1,58 @@
+"""What the machine is, for the record: a figure without its hardware says nothing."""
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import ackworth
+
+
+def describe(path: Path) -> dict[str, Any]:
+    filesystem, options = filesystem_of(path)
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": _system(),
+        "kernel": platform.release(),
+        "filesystem": filesystem,
+        "mount_options": options,
+        "python": platform.python_version(),
+        "java": _java(),
+        "ackworth": ackworth.__version__,
+        "libraries": {name: metadata.version(name) for name in ("brook-queue", "numpy", "pyarrow", "pyspark")},
+    }
+
+
+def filesystem_of(path: Path) -> tuple[str, str]:
+    """Type and options of the filesystem that holds a path."""
+    best = ("", "unknown", "")
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, mount_point, kind, options = line.split()[:4]
+        inside = f"{path.resolve()}/".startswith(f"{mount_point.rstrip('/')}/")
+        if inside and len(mount_point) >= len(best[0]):
+            best = (mount_point, kind, options)
+    return best[1], best[2]
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def _java() -> str | None:
+    try:
+        done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stderr.splitlines()[0] if done.stderr else None

@@ -1,0 +1,1 @@
+"""Instruments for testing Ackworth and what plugs into it."""
