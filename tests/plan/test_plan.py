@@ -105,7 +105,11 @@ def test_the_reboot_plan_is_the_source_at_its_published_size() -> None:
     assert (first.name, second.name) == ("item-1", "item-2")
     assert (first.plan.workload.messages, second.plan.workload.phases[0].duration) == (10_000_000, 300.0)
     for trial in (first, second):
-        assert (trial.plan.workload.topics, trial.plan.workload.body.sizes, trial.plan.workload.producers) == (256, (128,), 4)
+        assert (trial.plan.workload.topics, trial.plan.workload.body.sizes, trial.plan.workload.producers) == (
+            256,
+            (128,),
+            4,
+        )
         assert [fault.kind for fault in trial.plan.faults] == ["power-cut"]
         assert trial.plan.expect.lost == "none"
 

@@ -34,11 +34,11 @@ def share_out(ready: Sequence[Range], limit: int, after: int) -> Iterator[Range]
         yield topic._replace(count=count)
 
 
-def take(ranges: Iterable[Range], limit: int) -> Iterator[tuple[Range, Range]]:
-    """The first `limit` messages of the ranges: what is taken and what is left of each range touched."""
-    for each in ranges:
+def take(claims: Iterable[tuple[int, Range]], limit: int) -> Iterator[tuple[int, Range, Range]]:
+    """The first `limit` messages of (receipt, range) pairs: the receipt, what is taken and what is left."""
+    for receipt, claim in claims:
         if limit == 0:
             return
-        taken, rest = each.split(min(each.count, limit))
+        taken, rest = claim.split(min(claim.count, limit))
         limit -= taken.count
-        yield taken, rest
+        yield receipt, taken, rest

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ackworth.model.errors import Unavailable
 
+BLOCK = 4096
 _CLONE_NEWNS = 0x00020000
 _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
 

@@ -32,13 +32,16 @@ class Progress:
         if phase == "fault":
             self.say(f"{self._title}: {counts['fault']} after {time.monotonic() - self._began:.1f} s")
             return
+        if phase == "record":
+            self.move(f"{self._title}: {counts['line']}")
+            return
         now = time.monotonic()
         t, answered, delivered = self._last
         rates = [(counts["answered"] - answered) / (now - t or 1), (counts["delivered"] - delivered) / (now - t or 1)]
         self._last = (now, counts["answered"], counts["delivered"])
         self.move(
-            f"{self._title}: {phase}, {now - self._began:.0f} s, sent {counts['sent']:,}, answered {counts['answered']:,} "
-            f"({rates[0]:,.0f}/s), delivered {counts['delivered']:,} ({rates[1]:,.0f}/s)"
+            f"{self._title}: {phase}, {now - self._began:.0f} s, sent {counts['sent']:,}, "
+            f"answered {counts['answered']:,} ({rates[0]:,.0f}/s), delivered {counts['delivered']:,} ({rates[1]:,.0f}/s)"
         )
 
     def move(self, line: str) -> None:

@@ -22,9 +22,13 @@ HELP = "run a plan and judge it"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("plan", metavar="PLAN", help="a plan that ships (see `ackworth plans`) or the path of your own")
+    command.add_argument(
+        "plan", metavar="PLAN", help="a plan that ships (see `ackworth plans`) or the path of your own"
+    )
     command.add_argument("--broker", metavar="B", help="the broker, instead of the plan's (see `ackworth brokers`)")
-    command.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a key of the plan; repeatable")
+    command.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="change a key of the plan; repeatable"
+    )
     command.add_argument("--size", choices=SIZES, default="small", help="how large: small (default) or as published")
     command.add_argument("--out", metavar="DIR", type=Path, help="where the run goes (default: runs/PLAN-TIME)")
     command.add_argument("--seed", metavar="N", type=int, help="makes everything random the same again")
@@ -87,6 +91,6 @@ def _conduct(path: Path, run: directory.Run, trials: list[TrialPlan], progress: 
                 progress.end([*end.problems, *end.notes])
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            raise BadInput(f"interrupted; the record so far is in {path}: judge it with `ackworth check {path}`") from None
-
-
+            raise BadInput(
+                f"interrupted; the record so far is in {path}: judge it with `ackworth check {path}`"
+            ) from None

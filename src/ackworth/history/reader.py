@@ -81,13 +81,11 @@ def filesystem(where: str) -> tuple[fs.FileSystem, str]:
     return found, path
 
 
-def open_segment(where: str, path: str) -> pq.ParquetFile:
+def open_segment(path: str) -> pq.ParquetFile:
     """A segment, for reading. Raises BadRecord if it is not a whole Parquet file."""
     files, inside = filesystem(path)
     try:
-        source = (
-            pa.memory_map(inside) if isinstance(files, fs.LocalFileSystem) else files.open_input_file(inside)
-        )
+        source = pa.memory_map(inside) if isinstance(files, fs.LocalFileSystem) else files.open_input_file(inside)
         return pq.ParquetFile(source, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
@@ -101,7 +99,7 @@ def unreadable(path: str, error: Exception) -> BadRecord:
 def read_strings(group: RowGroup, columns: Sequence[str]) -> Iterator[dict[str, object]]:
     """The rows of a small row group, one dictionary each."""
     try:
-        rows = open_segment(group.where, group.path).read_row_group(group.index, list(columns))
+        rows = open_segment(group.path).read_row_group(group.index, list(columns))
     except (pa.ArrowException, OSError) as error:
         raise unreadable(group.path, error) from error
     yield from rows.to_pylist()
@@ -140,7 +138,7 @@ def _segments(files: fs.FileSystem, base: str, path: str) -> Iterator[tuple[str,
 
 
 def _segment_groups(base: str, table: Table, series: str, number: int, path: str) -> Iterator[RowGroup]:
-    with open_segment(base, path) as file:
+    with open_segment(path) as file:
         if not file.schema_arrow.equals(table.arrow, check_metadata=False) or not _is_ours(file, table):
             raise BadRecord(f"{path}: not a segment of table '{table.name}' of this record version: move it away")
         for index in range(file.num_row_groups):

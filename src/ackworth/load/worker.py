@@ -114,7 +114,9 @@ def consume(order: Order, clock: Clock | None = None) -> None:
         consumer.close()
 
 
-def _producer(order: Order, driver: contract.Driver, clock: Clock, producer: int, base: int, first: int, last: int) -> Producer:
+def _producer(
+    order: Order, driver: contract.Driver, clock: Clock, producer: int, base: int, first: int, last: int
+) -> Producer:
     return Producer(
         producer=producer,
         connect=lambda: driver.Sender(order.address, order.topics, producer),

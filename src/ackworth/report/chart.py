@@ -5,6 +5,7 @@ stretching its text; only the lines live in a nested drawing that is stretched. 
 values of every bin: the script shows those under the pointer, in the place where the legend stands.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,6 +19,7 @@ from ackworth.report.thin import Values, bins, extremes
 PHASE_LANE = 22
 FAULT_ROW = 17
 FAULT_ROWS = 3
+MANY_FAULTS = 20  # more of them are drawn faintly, lest they hide the lines
 AXIS = 24
 DRAWN = 1000  # units of the stretched drawing's width
 
@@ -57,7 +59,7 @@ class TimeChart:
 
 
 def time_chart(chart: TimeChart) -> Html:
-    labels = in_rows([beside(f.name, chart.clock.place(f.begin)) for f in chart.faults if f.name], FAULT_ROWS)
+    labels = _fault_labels(chart)
     head = PHASE_LANE * bool(chart.phases)
     top = head + FAULT_ROW * (1 + max((label.row for label in labels), default=-1)) + 8
     plot = tag(
@@ -80,7 +82,7 @@ def time_chart(chart: TimeChart) -> Html:
 
 def time_domain(t: Sequence[float], spans: Sequence[Span], step: float = 1) -> Clock:
     ends = [moment + step for moment in t] + [span.end for span in spans]
-    return Clock(max(ends, default=step) or step)
+    return Clock(max(ends, default=0) or 1)
 
 
 def _phases(chart: TimeChart, top: int) -> Html:
@@ -138,14 +140,26 @@ def _time_axis(ticks: Sequence[Tick], y: int) -> Html:
     )
 
 
+def _fault_labels(chart: TimeChart) -> list[Label]:
+    """A label a fault; if they do not all fit, how many there were of each kind."""
+    named = [fault for fault in chart.faults if fault.name]
+    labels = in_rows([beside(fault.name, chart.clock.place(fault.begin)) for fault in named], FAULT_ROWS)
+    if len(labels) == len(named):
+        return labels
+    kinds = Counter(fault.name for fault in named)
+    return in_rows([beside(f"{number} × {name}", 0) for name, number in kinds.items()], FAULT_ROWS)
+
+
 def _faults(chart: TimeChart, labels: Sequence[Label], head: int, top: int) -> Html:
     bottom = top + chart.height
     marks = [_fault(chart.clock.place(f.begin), chart.clock.place(f.end), head, bottom) for f in chart.faults]
-    return join(*marks, *(_text(label, head + FAULT_ROW * (label.row + 1) - 3, "fault-name") for label in labels))
+    names = [_text(label, head + FAULT_ROW * (label.row + 1) - 3, "fault-name") for label in labels]
+    return join(tag("g", *marks, class_="many" if len(marks) > MANY_FAULTS else None), *names)
 
 
 def _fault(begin: float, end: float, head: int, bottom: int) -> Html:
-    band = tag("rect", class_="fault", x=_percent(begin), width=_percent(end - begin), y=head, height=bottom - head)
+    place = {"x": _percent(begin), "width": _percent(end - begin)}
+    band = tag("rect", class_="fault", y=head, height=bottom - head, **place)
     return join(band, tag("line", class_="fault", x1=_percent(begin), x2=_percent(begin), y1=head, y2=bottom))
 
 

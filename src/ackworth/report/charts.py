@@ -76,6 +76,8 @@ def _over_time(
     show: Callable[[float], str],
     limit: int,
 ) -> Html:
+    if all(value is None for line in lines for value in line.values):
+        return tag("p", f"{title} over time was not recorded.", class_="none")
     t = trial["series"]["t"]
     chart = TimeChart(
         title=title,
@@ -89,7 +91,7 @@ def _over_time(
         faults=fault_spans(trial),
         limit=limit,
     )
-    return time_chart(chart) if t else tag("p", f"{title} over time was not recorded.", class_="none")
+    return time_chart(chart)
 
 
 def _card(resource: Resource, clock: Clock, cpu: Scale, rss: Scale, faults: Sequence[Span]) -> Html:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from ackworth.model.result import CheckResult, FaultResult, GroupAccount, RunResult, TrialResult
+from ackworth.model.result import CheckResult, FaultResult, GroupAccount, Latency, RunResult, TrialResult
 from ackworth.report.summary import COLUMNS, NEVER, absent, figures
 from ackworth.report.text import SYMBOLS, clean, count, duration, fields, rate, seconds, words
 
@@ -39,7 +39,7 @@ def render_terminal(result: RunResult, style: Style, page: Path | None = None) -
     blocks = [_headline(result, style)]
     if len(trials) > 1:
         rows = [[trial["trial"], _verdict(trial["verdict"]), *figures(trial)] for trial in trials]
-        blocks.append(_table(COLUMNS, rows, style))
+        blocks.append(_table(COLUMNS, rows, style, numbers=True))
     if len(trials) <= DETAILED_TRIALS:
         blocks += [_trial(trial, style, named=len(trials) > 1) for trial in trials]
     else:
@@ -49,10 +49,10 @@ def render_terminal(result: RunResult, style: Style, page: Path | None = None) -
     return "\n\n".join(blocks) + "\n"
 
 
-def _headline(judged: RunResult | TrialResult, style: Style) -> str:
-    word = _verdict(judged["verdict"]).upper()
-    text = textwrap.fill(clean(judged["sentence"]), style.width, initial_indent=word + GAP)
-    return style.paint(word, f"{BOLD};{COLOURS[judged['verdict']]}") + style.paint(text.removeprefix(word), BOLD)
+def _headline(result: RunResult, style: Style) -> str:
+    word = _verdict(result["verdict"]).upper()
+    text = _hang(word, result["sentence"], style).removeprefix(word)
+    return style.paint(word, f"{BOLD};{COLOURS[result['verdict']]}") + style.paint(text, BOLD)
 
 
 def _verdict(verdict: str) -> str:
@@ -60,38 +60,41 @@ def _verdict(verdict: str) -> str:
 
 
 def _trial(trial: TrialResult, style: Style, *, named: bool) -> str:
-    title = [style.paint(clean(trial["trial"]), BOLD) + GAP + clean(trial["sentence"])] if named else []
+    title = [_hang(trial["trial"], trial["sentence"], style)] if named else []
     return "\n".join([*title, _checks(trial["checks"], style), "", *_facts(trial, style)])
 
 
 def _what_did_not_hold(trial: TrialResult, style: Style) -> str:
-    title = style.paint(clean(trial["trial"]), BOLD) + GAP + clean(trial["sentence"])
-    return "\n".join([title, _checks([c for c in trial["checks"] if c["verdict"] != "held"], style)])
+    checks = [check for check in trial["checks"] if check["verdict"] != "held"]
+    return "\n".join([_hang(trial["trial"], trial["sentence"], style), _checks(checks, style)])
 
 
 def _checks(checks: Sequence[CheckResult], style: Style) -> str:
-    rows = [[check["name"], _verdict(check["verdict"]), check["rule"], _seen(check)] for check in checks]
-    return _table(("Check", "Verdict", "Rule", "Seen"), rows, style) if rows else "No check was made."
+    rows = [[check["name"], _verdict(check["verdict"]), _seen(check)] for check in checks]
+    return _table(("Check", "Verdict", "Seen"), rows, style) if rows else "No check was made."
 
 
 def _seen(check: CheckResult) -> str:
-    first = f" (first {check['ids'][0]})" if check["ids"] else ""
-    return check["reason"] + first
+    return check["reason"] + (f" (first: {', '.join(check['ids'][:3])})" if check["ids"] else "")
 
 
 def _facts(trial: TrialResult, style: Style) -> list[str]:
-    facts = [("account", _account(trial)), *((f"group {g['name']}", _group(g)) for g in trial["groups"])]
-    facts.append(("throughput", ", ".join(f"{_what(key)} {rate(n)}" for key, n in trial["throughput"].items())))
-    facts += [(words(name).replace(" to ", "→"), _latency(trial, name)) for name in trial["latency"]]
-    facts += [(f"{f['name']} {f['node']}".strip(), _recovery(f)) for f in trial["faults"]]
-    facts += [("note", note) for note in trial["notes"]]
+    facts = [
+        ("account", _account(trial)),
+        *((f"group {group['name']}", _group(group)) for group in trial["groups"]),
+        ("throughput", ", ".join(f"{_what(key)} {rate(number)}" for key, number in trial["throughput"].items())),
+        *((words(name).replace(" to ", "→"), _latency(found)) for name, found in trial["latency"].items()),
+        *((f"{fault['name']} {fault['node']}".strip(), _recovery(fault)) for fault in trial["faults"]),
+        *(("note", note) for note in trial["notes"]),
+    ]
     wide = max(len(name) for name, _ in facts)
-    return [_hang(clean(name).ljust(wide), clean(text), style) for name, text in facts]
+    return [_hang(name.ljust(wide), text, style) for name, text in facts if text]
 
 
 def _hang(name: str, text: str, style: Style) -> str:
-    indent = " " * len(name + GAP)
-    return textwrap.fill(text, style.width, initial_indent=name + GAP, subsequent_indent=indent)
+    """A name and its text beside it; further lines begin where the text began."""
+    begin = clean(name) + GAP
+    return textwrap.fill(clean(text), style.width, initial_indent=begin, subsequent_indent=" " * len(begin))
 
 
 def _account(trial: TrialResult) -> str:
@@ -101,11 +104,11 @@ def _account(trial: TrialResult) -> str:
 
 
 def _group(group: GroupAccount) -> str:
-    """What it must have, what it got, and whatever else was not nothing."""
-    oddities = ("resurrected", "phantom", "corrupt", "misdelivered", "reordered")
+    """What it must have and got, what it lost, and whatever else is not nothing."""
+    oddities = ("recovered", "resurrected", "phantom", "corrupt", "misdelivered", "reordered")
     found = [f"{count(fields(group)[name])} {name}" for name in oddities if fields(group)[name]]
     repeats = [f"{count(group['duplicates']['extra'])} duplicates"] if group["duplicates"]["extra"] else []
-    got = f"{count(group['distinct'])} of {count(group['expected'])} acked and {count(group['recovered'])} recovered"
+    got = f"{count(group['expected'] - group['lost'])} of {count(group['expected'])} acked delivered"
     return ", ".join([got, f"{count(group['lost'])} lost", *found, *repeats])
 
 
@@ -113,8 +116,9 @@ def _what(key: str) -> str:
     return words(key).removesuffix(" per second")
 
 
-def _latency(trial: TrialResult, name: str) -> str:
-    latency = trial["latency"][name]
+def _latency(latency: Latency) -> str:
+    if not latency["count"] + latency["censored"]:
+        return "none measured"
     marks = (("p50", "p50"), ("p99", "p99"), ("p99.9", "p999"), ("max", "max"))
     shown = [f"{label} {duration(fields(latency)[key], none=absent(latency))}" for label, key in marks]
     return ", ".join([*shown, f"{count(latency['censored'])} never came back"])
@@ -129,17 +133,26 @@ def _recovery(fault: FaultResult) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, numbers: bool = False) -> str:
     """Columns as wide as they need; if the line is full, the last one is broken into lines of its own."""
-    cells = [list(head), *([clean(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    columns = list(zip(head, *([clean(cell) for cell in row] for row in rows), strict=True))
+    widths = [max(map(len, column)) for column in columns]
     before = sum(widths[:-1]) + len(GAP) * (len(head) - 1)
     widths[-1] = min(widths[-1], max(style.width - before, NARROWEST // 2))
     # After the name and the verdict, numbers stand at the right of their columns.
-    aligned = [[c.rjust(w) if numbers and i > 1 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))] for row in cells]
-    lines = [_line(row, widths[-1]) for row in aligned]
-    return "\n".join([lines[0], GAP.join("-" * wide for wide in widths), *(_tint(line, style) for line in lines[1:])])
+    aligns = [str.rjust if numbers and place > 1 else str.ljust for place in range(len(columns))]
+    aligned = [
+        [align(cell, wide) for cell in cells] for align, wide, cells in zip(aligns, widths, columns, strict=True)
+    ]
+    top, *lines = [_line(row, widths[-1]) for row in zip(*aligned, strict=True)]
+    return "\n".join([top, GAP.join("-" * wide for wide in widths), *(_tint(line, style) for line in lines)])
 
 
 def _line(row: Sequence[str], last_width: int) -> str:
     begin = "".join(cell + GAP for cell in row[:-1])
-    first, *rest = textwrap.wrap(row[-1], last_width, drop_whitespace=True) or [""]
-    return "\n".join([begin + first, *(" " * len(begin) + more for more in rest)])
+    first, *rest = textwrap.wrap(row[-1], last_width) or [""]
+    return "\n".join([(begin + first).rstrip(), *(" " * len(begin) + more for more in rest)])
+
+
+def _tint(line: str, style: Style) -> str:
+    for verdict, colour in COLOURS.items():
+        line = line.replace(_verdict(verdict), style.paint(_verdict(verdict), colour), 1)
+    return line

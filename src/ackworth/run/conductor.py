@@ -29,6 +29,7 @@ from ackworth.fault.schedule import Progress, Schedule
 from ackworth.history.lines import Lines
 from ackworth.history.meta import End, Group, Trial, write_end, write_trial
 from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SAMPLE, SENT
+from ackworth.history.settle import settle
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
 from ackworth.model.errors import AckworthError, Unavailable
@@ -124,6 +125,7 @@ class Conductor:
         self._marks.close()
         self._samples.close()
         write_end(self._directory, end)
+        settle(self._directory, lambda line: self._report("record", {"line": line}))
         return end
 
     # ---- prepare -----------------------------------------------------------------------------------
@@ -244,7 +246,10 @@ class Conductor:
         self._crew.consume(entries)
 
     def _phase_is_over(self) -> bool:
-        if self._phase.duration is not None and time.monotonic_ns() - self._phase_began >= self._phase.duration * SECOND:
+        if (
+            self._phase.duration is not None
+            and time.monotonic_ns() - self._phase_began >= self._phase.duration * SECOND
+        ):
             return True
         return not any(worker.running for worker in self._crew.role("produce"))
 
@@ -252,11 +257,12 @@ class Conductor:
         seconds = time.monotonic() - self._load_began
         answered = self._watch.rows(OUTCOME)
         self._acked = [*(pair for pair in self._acked if pair[0] > seconds - 1.5), (seconds, answered)]
-        (t, n), span = self._acked[0], seconds - self._acked[0][0]
+        (began, before) = self._acked[0]
+        span = seconds - began
         return Progress(
             seconds=seconds,
             sent=self._watch.rows(SENT),
-            acked_per_second=(answered - n) / span if span >= 1 else 0.0,
+            acked_per_second=(answered - before) / span if span >= 1 else 0.0,
         )
 
     # ---- faults ------------------------------------------------------------------------------------

@@ -57,7 +57,9 @@ def open_run(path: Path) -> Run:
     """A run's own account of itself. Raises BadRecord."""
     file = path / "run.json"
     if not file.is_file():
-        raise BadRecord(f"{path}: no run of Ackworth's (there is no run.json in it): name a directory that `ackworth run` made")
+        raise BadRecord(
+            f"{path}: no run of Ackworth's (there is no run.json in it): name a directory that `ackworth run` made"
+        )
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         found = Run(**{**data, "sets": tuple(data["sets"]), "trials": tuple(data["trials"])})

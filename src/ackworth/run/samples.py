@@ -54,7 +54,12 @@ def disk(device: str) -> Row | None:
         fields = line.split()
         if fields[2] == device:
             read, written, busy = int(fields[5]), int(fields[9]), int(fields[12])
-            return {"who": f"disk:{device}", "read": read * _SECTOR, "written": written * _SECTOR, "busy": busy * 1_000_000}
+            return {
+                "who": f"disk:{device}",
+                "read": read * _SECTOR,
+                "written": written * _SECTOR,
+                "busy": busy * 1_000_000,
+            }
     return None
 
 

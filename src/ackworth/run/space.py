@@ -39,4 +39,6 @@ def check_before(path: Path, workload: Workload, broker: Broker) -> None:
 def check_during(path: Path) -> None:
     free = shutil.disk_usage(path).free
     if free < RESERVE // 2:
-        raise DiskFull(f"the disk of {path} is full ({free >> 20} MiB left): the trial was stopped, its record is whole")
+        raise DiskFull(
+            f"the disk of {path} is full ({free >> 20} MiB left): the trial was stopped, its record is whole"
+        )

@@ -41,6 +41,15 @@ def noted(run: str, directory: Path) -> Iterator[None]:
         note.unlink(missing_ok=True)
 
 
+def alive(run: str) -> bool:
+    """Whether the process that conducts a run still lives."""
+    try:
+        note = json.loads((notes_folder() / f"{run}.json").read_text())
+        return started(note["pid"]) == note["started"] and note["pid"] != os.getpid()
+    except (OSError, ValueError, KeyError):
+        return False
+
+
 def sweep() -> list[str]:
     """Remove what dead runs left behind; returns a line for each that left something."""
     said = []

@@ -17,7 +17,9 @@ class Watch:
     def __init__(self, spool: Path) -> None:
         self._spool = spool
         self._finished: dict[tuple[str, str], int] = {}  # rows of the chunks that are final
-        self._current: dict[tuple[str, str], tuple[int, npt.NDArray[np.int64]]] = {}  # number and header of the newest chunk
+        self._current: dict[
+            tuple[str, str], tuple[int, npt.NDArray[np.int64]]
+        ] = {}  # number and header of the newest chunk
 
     def look(self) -> None:
         """Notice new chunks. Must happen more often than a series fills two of them."""

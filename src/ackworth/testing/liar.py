@@ -46,7 +46,8 @@ def one_in(n: int, seed: int = 0) -> Chooser:
 
     def choose(producer: int, seqs: Int64s) -> npt.NDArray[np.bool_]:
         scrambled = mix(seqs.astype(np.uint64) ^ (np.uint64(producer) << np.uint64(40)) ^ salt)
-        return scrambled % np.uint64(n) == 0
+        chosen: npt.NDArray[np.bool_] = scrambled % np.uint64(n) == 0
+        return chosen
 
     return choose
 
@@ -97,7 +98,12 @@ class Liar:
         stored.topics[chosen["misdeliver"]] = (stored.topics[chosen["misdeliver"]] + 1) % max(2, self._topics)
         away = chosen["lose"] | chosen["ack-early"] | chosen["reorder"]
         self._early.append(stored.pick(chosen["ack-early"]))
-        self._log += [stored.pick(~away), stored.pick(chosen["double"]), *self._held, self._invent(stored, chosen["invent"])]
+        self._log += [
+            stored.pick(~away),
+            stored.pick(chosen["double"]),
+            *self._held,
+            self._invent(stored, chosen["invent"]),
+        ]
         self._held = [stored.pick(chosen["reorder"])]
         return Answers(seqs, outcomes, np.zeros(len(seqs), np.int16))
 
@@ -110,7 +116,9 @@ class Liar:
     def _invent(self, like: _Stored, which: npt.NDArray[np.bool_]) -> _Stored:
         beside = like.pick(which)
         rows = [
-            Bodies(self._run).build(like.producer, beside.topics[i : i + 1], INVENTED_FROM + int(seq), beside.sizes[i : i + 1], 1)
+            Bodies(self._run).build(
+                like.producer, beside.topics[i : i + 1], INVENTED_FROM + int(seq), beside.sizes[i : i + 1], 1
+            )
             for i, seq in enumerate(beside.seqs)
         ]
         return replace(beside, bodies=np.concatenate(rows)) if rows else beside

@@ -81,7 +81,15 @@ def _crash(liar: Liar, marks: Lines, clock: FakeClock) -> Ids:
 
 
 def _producer(
-    liar: Liar, spool: Path, run: int, producer: int, messages: int, topics: int, size: int, batch: int, clock: FakeClock
+    liar: Liar,
+    spool: Path,
+    run: int,
+    producer: int,
+    messages: int,
+    topics: int,
+    size: int,
+    batch: int,
+    clock: FakeClock,
 ) -> Producer:
     return Producer(
         producer=producer,

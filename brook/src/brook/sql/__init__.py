@@ -1,0 +1,1 @@
+"""All SQL, one file a dialect: migrations and named statements."""

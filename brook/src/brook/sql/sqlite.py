@@ -1,0 +1,179 @@
+"""All SQL for SQLite: the migrations, and the statements by name.
+
+A message's *place* is `topic << 44 | offset`, so that a topic is one contiguous range of a B-tree:
+524,287 topics of 17 million million messages each. Bodies are apart from the runs, in the order of
+commits: a batch over many topics then writes its bodies side by side instead of into as many corners
+of the file as there are topics, which is several times fewer pages.
+"""
+
+OFFSET_BITS = 44
+
+# The migration to version n is item n - 1. A released one is never edited: append another.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE brook_schema (version INTEGER NOT NULL)",
+        "INSERT INTO brook_schema VALUES (0)",
+        """CREATE TABLE brook_topic (
+            id INTEGER PRIMARY KEY CHECK (id < 1 << 19),
+            name TEXT NOT NULL UNIQUE,
+            next INTEGER NOT NULL DEFAULT 0 CHECK (next <= 1 << 44)
+        )""",
+        """CREATE TABLE brook_run (
+            place INTEGER PRIMARY KEY, -- of its first message
+            count INTEGER NOT NULL,
+            sent INTEGER NOT NULL, -- milliseconds of the wall clock
+            body INTEGER NOT NULL
+        )""",
+        """CREATE TABLE brook_body (
+            id INTEGER PRIMARY KEY,
+            data BLOB NOT NULL, -- the bodies, back to back
+            sizes BLOB, -- of each body, little-endian uint32; NULL if all are alike
+            extras TEXT -- JSON, [key, tags, properties] or null for each message
+        )""",
+        """CREATE TABLE brook_group (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            follows_all INTEGER NOT NULL -- 1: also the topics that are yet to come
+        )""",
+        """CREATE TABLE brook_progress (
+            group_id INTEGER NOT NULL,
+            topic INTEGER NOT NULL,
+            next INTEGER NOT NULL, -- every offset below has been claimed
+            PRIMARY KEY (group_id, topic)
+        ) WITHOUT ROWID""",
+        # AUTOINCREMENT, because an id that came back would let a late ack take another client's claim.
+        """CREATE TABLE brook_receipt (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            group_id INTEGER NOT NULL,
+            client TEXT NOT NULL,
+            expires REAL NOT NULL -- seconds of the wall clock
+        )""",
+        """CREATE TABLE brook_claim (
+            receipt INTEGER NOT NULL,
+            place INTEGER NOT NULL,
+            count INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            PRIMARY KEY (receipt, place)
+        ) WITHOUT ROWID""",
+    ),
+)
+
+# --- schema
+
+# Is this a database of ours already?
+HAS_SCHEMA = "SELECT count(*) FROM sqlite_schema WHERE name = 'brook_schema'"
+
+SCHEMA_VERSION = "SELECT version FROM brook_schema"
+
+SET_SCHEMA_VERSION = "UPDATE brook_schema SET version = ?"
+
+# --- topics
+
+ALL_TOPICS = "SELECT name, id FROM brook_topic"
+
+ADD_TOPIC = "INSERT INTO brook_topic (name) VALUES (?) ON CONFLICT DO NOTHING"
+
+# Groups that follow everything get the topics that they do not have yet, from the start.
+FOLLOW_NEW_TOPICS = """
+    INSERT INTO brook_progress (group_id, topic, next)
+    SELECT g.id, t.id, 0 FROM brook_group g, brook_topic t WHERE g.follows_all
+    ON CONFLICT DO NOTHING
+"""
+
+# --- sending
+
+# The next offsets of the topics whose ids are in a JSON array.
+NEXT_OFFSETS = "SELECT id, next FROM brook_topic WHERE id IN (SELECT value FROM json_each(?))"
+
+LAST_BODY = "SELECT coalesce(max(id), 0) FROM brook_body"
+
+ADD_BODY = "INSERT INTO brook_body (id, data, sizes, extras) VALUES (?, ?, ?, ?)"
+
+ADD_RUN = "INSERT INTO brook_run (place, count, sent, body) VALUES (?, ?, ?, ?)"
+
+MOVE_NEXT_OFFSET = "UPDATE brook_topic SET next = ?2 WHERE id = ?1"
+
+# --- groups
+
+GROUP_ID = "SELECT id FROM brook_group WHERE name = ?"
+
+# A group that follows everything goes on doing so.
+ADD_GROUP = """
+    INSERT INTO brook_group (name, follows_all) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET follows_all = max(follows_all, excluded.follows_all)
+    RETURNING id
+"""
+
+# Follow the topics whose ids are in a JSON array, from their start (0) or their end (1).
+FOLLOW_TOPICS = """
+    INSERT INTO brook_progress (group_id, topic, next)
+    SELECT :group_id, id, CASE WHEN :at_end THEN next ELSE 0 END
+    FROM brook_topic WHERE id IN (SELECT value FROM json_each(:topics))
+    ON CONFLICT DO NOTHING
+"""
+
+# Messages of the group's topics that are not acked: not claimed yet, and claimed.
+LAG = """
+    SELECT
+        (SELECT coalesce(sum(t.next - p.next), 0)
+         FROM brook_progress p JOIN brook_topic t ON t.id = p.topic WHERE p.group_id = :group_id)
+        +
+        (SELECT coalesce(sum(c.count), 0)
+         FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id WHERE r.group_id = :group_id)
+"""
+
+# --- claiming
+
+# The topics of the group that have messages which nobody has claimed.
+READY = """
+    SELECT p.topic, p.next, t.next - p.next FROM brook_progress p JOIN brook_topic t ON t.id = p.topic
+    WHERE p.group_id = ? AND t.next > p.next
+"""
+
+# The claims that are out, by owner.
+RECEIPTS = "SELECT id, client, expires FROM brook_receipt WHERE group_id = ?"
+
+ADD_RECEIPT = "INSERT INTO brook_receipt (group_id, client, expires) VALUES (?, ?, ?) RETURNING id"
+
+CLAIMS = "SELECT place, count, attempts FROM brook_claim WHERE receipt = ? ORDER BY place"
+
+ADD_CLAIM = "INSERT INTO brook_claim (receipt, place, count, attempts) VALUES (?, ?, ?, ?)"
+
+DROP_CLAIM = "DELETE FROM brook_claim WHERE receipt = ? AND place = ?"
+
+MOVE_PROGRESS = "UPDATE brook_progress SET next = ?3 WHERE group_id = ?1 AND topic = ?2"
+
+DROP_EMPTY_RECEIPT = """
+    DELETE FROM brook_receipt
+    WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM brook_claim WHERE receipt = ?1)
+"""
+
+# The runs that a receipt's claims touch. The one that a claim begins in may begin before it.
+CLAIMED_RUNS = """
+    SELECT c.place, c.count, c.attempts, r.place, r.count, r.sent, b.data, b.sizes, b.extras
+    FROM brook_claim c
+    JOIN brook_run r
+      ON r.place >= coalesce((SELECT max(place) FROM brook_run WHERE place <= c.place), c.place)
+     AND r.place < c.place + c.count
+     AND r.place + r.count > c.place
+    JOIN brook_body b ON b.id = r.body
+    WHERE c.receipt = ?
+    ORDER BY c.place, r.place
+"""
+
+# --- after claiming
+
+DROP_CLAIMS = "DELETE FROM brook_claim WHERE receipt = ? RETURNING count"
+
+DROP_RECEIPT = "DELETE FROM brook_receipt WHERE id = ?"
+
+RENEW = "UPDATE brook_receipt SET expires = ?2 WHERE id = ?1"
+
+CLAIMED_COUNT = "SELECT coalesce(sum(count), 0) FROM brook_claim WHERE receipt = ?"
+
+EXPIRE_ALL_OF = "UPDATE brook_receipt SET expires = 0 WHERE client = ?"
+
+# --- watching
+
+# Changes whenever another connection has committed something.
+DATA_VERSION = "PRAGMA data_version"

@@ -1,0 +1,194 @@
+"""One SQLite file in WAL mode: how it is opened, written to, read, and kept short.
+
+- All writing of a process goes through one connection and all reading through another, each behind a
+  lock: threads queue here, where waking up is quick, and not at SQLite's lock, which is polled.
+- A commit is synced with durability `full`: SQLite then syncs the log at each commit, and its header
+  when the log starts afresh. That the files themselves are there after a power cut takes a sync of
+  their directory, which we do once they exist. We never open the database file on our own: closing
+  it would drop the locks that SQLite holds on it.
+- The log is copied into the database by us and not by SQLite's automatic checkpoint. That one runs
+  after the write lock has been let go; up to 3.51.2 a checkpoint that overlaps with another process's
+  commit can, very rarely, damage the database (SQLite calls it the WAL-reset bug). Ours runs while
+  we hold the write lock.
+"""
+
+import contextlib
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from brook.errors import (
+    BodyTooLarge,
+    BrookError,
+    Closed,
+    DatabaseFull,
+    DatabaseLocked,
+    DatabaseReadOnly,
+    MissingDirectory,
+    NotADatabase,
+    SchemaTooNew,
+    StoreFailed,
+)
+from brook.model import Durability
+from brook.sql import sqlite as sql
+
+T = TypeVar("T")
+
+# The log is copied once about so much has been written to it. Small enough to stay in memory.
+LOG_BYTES = 8 * 1024 * 1024
+PAGE = 4096
+
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+
+# What SQLite says (the lower byte of its code), whose error that is, and the remedy.
+_MEANINGS: dict[int, tuple[type[BrookError], str]] = {
+    **dict.fromkeys(_BUSY, (DatabaseLocked, "end the transaction that holds it, or wait longer (patience=...)")),
+    sqlite3.SQLITE_FULL: (DatabaseFull, "free space on its disk and send again"),
+    sqlite3.SQLITE_READONLY: (DatabaseReadOnly, "allow writing to the file and to its directory"),
+    sqlite3.SQLITE_CANTOPEN: (DatabaseReadOnly, "allow writing to the file and to its directory"),
+    sqlite3.SQLITE_NOTADB: (NotADatabase, "name another file"),
+    sqlite3.SQLITE_CORRUPT: (NotADatabase, "restore it from a backup"),
+    sqlite3.SQLITE_TOOBIG: (BodyTooLarge, "send fewer bytes in one run"),
+}
+
+
+class Database:
+    def __init__(self, path: Path, *, durability: Durability, patience: float) -> None:
+        self.path = path
+        self._patience = patience
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self._logged = 0
+        self._pid: int | None = os.getpid()
+        if not path.parent.is_dir():
+            raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
+        with self._translated():
+            self._writer = self._connect()
+            self._patiently(lambda: _migrate(self._writer, path))
+            self._reader = self._connect()
+            self._reader.execute(sql.SCHEMA_VERSION).fetchall()  # from here on the log is there
+            _sync_directory(path.parent)
+            for connection in (self._writer, self._reader):
+                connection.execute(f"PRAGMA synchronous = {durability}")
+            # SQLite waits by sleeping up to 100 ms at a time: writers wait in _begin instead.
+            self._writer.execute("PRAGMA busy_timeout = 0")
+
+    @contextlib.contextmanager
+    def writing(self, logged: int = 4 * PAGE) -> Iterator[sqlite3.Connection]:
+        """A transaction, committed at the end; `logged` is about what it adds to the log."""
+        with self._translated(), self._write_lock:
+            self._check_open()
+            self._begin()
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+            self._logged += logged
+            if self._logged > LOG_BYTES:
+                self._copy_log()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with self._translated(), self._read_lock:
+            self._check_open()
+            yield self._reader
+
+    def close(self) -> None:
+        with self._write_lock, self._read_lock:
+            if self._pid == os.getpid():
+                self._pid = None
+                self._reader.close()
+                self._writer.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # A reader can find the database locked for a moment too, while a log is being recovered.
+        connection = sqlite3.connect(
+            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
+        connection.execute("PRAGMA synchronous = full")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        return connection
+
+    def _begin(self) -> None:
+        self._patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+
+    def _patiently(self, attempt: Callable[[], T]) -> T:
+        """Try until the database is not locked, or patience is at its end."""
+        end, pause = time.monotonic() + self._patience, 0.0001
+        while True:
+            try:
+                return attempt()
+            except sqlite3.OperationalError as error:
+                if _code(error) not in _BUSY or time.monotonic() > end:
+                    raise
+            time.sleep(pause * random.random())
+            pause = min(pause * 1.5, 0.01)
+
+    def _copy_log(self) -> None:
+        # What was committed is safe in the log: if it cannot be copied now, it is after the next commit.
+        with contextlib.suppress(sqlite3.Error), self._read_lock:
+            self._begin()
+            try:
+                self._reader.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self._logged = 0
+            finally:
+                self._writer.execute("ROLLBACK")
+
+    def _check_open(self) -> None:
+        if self._pid != os.getpid():
+            raise Closed(f"{self.path}: closed, or opened before a fork: open it again in this process")
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            kind, remedy = _MEANINGS.get(_code(error), (StoreFailed, "see what the system says of its disk"))
+            raise kind(f"{self.path}: {error}: {remedy}") from error
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema to the version of this Brook."""
+    newest = len(sql.MIGRATIONS)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = schema_version(connection)
+        if version > newest:
+            raise SchemaTooNew(
+                f"{path}: has schema version {version}, this Brook knows up to {newest}: use a newer Brook"
+            )
+        for statement in (each for migration in sql.MIGRATIONS[version:] for each in migration):
+            connection.execute(statement)
+        if version < newest:
+            connection.execute(sql.SET_SCHEMA_VERSION, (newest,))
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    if not connection.execute(sql.HAS_SCHEMA).fetchone()[0]:
+        return 0
+    return int(connection.execute(sql.SCHEMA_VERSION).fetchone()[0])
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -1,0 +1,64 @@
+"""`ackworth brokers`: what is known, what is installed, which faults can be had here, and why not."""
+
+import argparse
+import json
+from typing import Any
+
+from ackworth.broker import registry
+from ackworth.broker.contract import Broker
+from ackworth.fault import contract as faults
+
+HELP = "list the brokers, their settings, and the faults that can be had here"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    found = {
+        "brokers": [_describe(broker) for broker in registry.brokers().values()],
+        "faults": [
+            {"name": fault.name, "summary": fault.summary, "unavailable": fault.why_not()}
+            for fault in faults.faults().values()
+        ],
+    }
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    print("Brokers")
+    for broker in found["brokers"]:
+        print(f"  {broker['name']:<14} {broker['missing'] or 'ready: ' + broker['version']}")
+        print(f"  {'':<14} {broker['summary']}")
+        for name, setting in broker["settings"].items():
+            values = ", ".join(f"{v} (default)" if v == setting["default"] else str(v) for v in setting["values"])
+            print(f"  {'':<14} {name}: {values}: {setting['means']}")
+            for value, survives in setting["survives"].items():
+                print(f"  {'':<14}   {value} claims that an acked message survives {', '.join(survives)}")
+    print("Faults")
+    for fault in found["faults"]:
+        print(f"  {fault['name']:<14} {'not here: ' + fault['unavailable'] if fault['unavailable'] else 'can be had'}")
+        print(f"  {'':<14} {fault['summary']}")
+    return 0
+
+
+def _describe(broker: Broker) -> dict[str, Any]:
+    missing = broker.missing()
+    return {
+        "name": broker.name,
+        "summary": broker.summary,
+        "missing": missing,
+        "version": "" if missing else broker.version(),
+        "topologies": list(broker.topologies),
+        "settings": {
+            name: {
+                "means": setting.means,
+                "values": list(setting.values),
+                "default": setting.default,
+                "survives": {
+                    value: sorted(broker.claims(registry.settle(broker, {name: value})).survives) for value in setting.values
+                },
+            }
+            for name, setting in broker.settings.items()
+        },
+    }

@@ -1,0 +1,82 @@
+"""From a run's directory to its results and its report: what `run` and `check` have in common."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ackworth import report
+from ackworth.cli.progress import Progress
+from ackworth.history.settle import settle
+from ackworth.model.errors import BadRecord
+from ackworth.model.result import RunResult, TrialResult
+from ackworth.model.verdict import Verdict, worst
+from ackworth.report.terminal import Style, render_terminal
+from ackworth.run import directory, traces
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--master", metavar="URL", help="where Spark judges: a master, or a Connect server as sc://HOST:PORT")
+    command.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
+    command.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def judge_and_report(path: Path, args: argparse.Namespace, progress: Progress) -> int:
+    run = directory.open_run(path)
+    if traces.alive(run.run):
+        raise BadRecord(f"{path}: this run is still going on: judge it when it has ended")
+    trials = directory.trial_directories(path, run)
+    if not trials:
+        raise BadRecord(f"{path}: no trial was begun, so there is nothing to judge: run the plan again")
+    result = _result(run, _judge(trials, args.master, progress), path)
+    page = report.write(path, result)
+    print(json.dumps(result, indent=1) if args.json else render_terminal(result, Style.of(sys.stdout), page))
+    return Verdict(result["verdict"]).exit_code
+
+
+def _judge(trials: dict[str, Path], master: str | None, progress: Progress) -> list[TrialResult]:
+    # Spark and its JVM are slow to load, and nothing else needs them.
+    from ackworth.pipeline import judge_trial
+    from ackworth.pipeline.session import session
+
+    progress.begin("judging")
+    for folder in trials.values():
+        if (folder / "spool").exists():
+            settle(folder, progress.move)
+    progress.say("judging: starting Spark")
+    with session(master) as spark:
+        return [judge_trial(folder, spark, lambda line, name=name: progress.move(f"judging {name}: {line}")) for name, folder in trials.items()]
+
+
+def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunResult:
+    verdict = worst(Verdict(trial["verdict"]) for trial in trials)
+    missing = [name for name in run.trials if name not in {trial["trial"] for trial in trials}]
+    if missing:
+        verdict = worst([verdict, Verdict.UNKNOWN])
+    return {
+        "run": run.run,
+        "plan": run.plan,
+        "title": run.title,
+        "size": run.size,
+        "seed": run.seed,
+        "started": run.started,
+        "ackworth": run.ackworth,
+        "verdict": verdict,
+        "sentence": _sentence(trials, missing),
+        "trials": trials,
+        "published": _published(trials),
+        "environment": run.environment,
+    }
+
+
+def _sentence(trials: list[TrialResult], missing: list[str]) -> str:
+    if len(trials) == 1 and not missing:
+        return trials[0]["sentence"]
+    parts = [f"{trial['trial']}: {trial['sentence']}" for trial in trials]
+    parts += [f"{name}: Unknown: it was never begun." for name in missing]
+    return " ".join(parts)
+
+
+def _published(trials: list[TrialResult]) -> list[dict[str, Any]]:
+    return [{"trial": trial["trial"], **table} for trial in trials for table in trial["plan"].get("published", ())]

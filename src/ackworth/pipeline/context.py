@@ -1,0 +1,38 @@
+"""What every task knows: the trial, what happened to it, and which ids were sent."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ackworth.history.meta import Trial
+from ackworth.pipeline.ids import Ids, Int64s
+
+
+@dataclass(frozen=True)
+class Mark:
+    what: str
+    name: str
+    node: str
+    t_begin: int
+    t_end: int
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Context:
+    trial: Trial
+    marks: tuple[Mark, ...]  # in the order of their beginning
+    ids: Ids
+
+    def marked(self, *what: str) -> tuple[Mark, ...]:
+        return tuple(mark for mark in self.marks if mark.what in what)
+
+    @cached_property
+    def fault_ends(self) -> Int64s:
+        return np.array([mark.t_end for mark in self.marked("fault")], np.int64)
+
+    def seconds(self, t: int) -> float:
+        """A time of the clock as seconds of the trial."""
+        return (t - self.trial.t_zero) / 1e9

@@ -1,0 +1,92 @@
+"""Identity as a number: all ids that were sent stand in one row, and sets of them are bits.
+
+Seqs are dense per producer, so (producer, seq) has a place: producer 0's messages come first, then
+producer 1's, and so on. An id that was certainly never sent (an unknown producer, a seq beyond the
+producer's last) has no place, whatever a corrupt header claims; so nothing grows with its value.
+Places are cut into buckets of 65,536: a bucket's bits are 8 KiB, and buckets add up independently.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint8]
+
+BUCKET_BITS = 16
+BUCKET = 1 << BUCKET_BITS
+
+NOWHERE = -1  # the place of an id that has none
+
+
+@dataclass(frozen=True)
+class Ids:
+    counts: tuple[int, ...]  # per producer: its last seq + 1
+
+    @cached_property
+    def starts(self) -> Int64s:
+        """The place of each producer's first message, and the end of all."""
+        return np.concatenate(([0], np.cumsum(np.array(self.counts, np.int64))))
+
+    @property
+    def total(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def buckets(self) -> int:
+        return -(-self.total // BUCKET)
+
+    def places(self, producers: npt.NDArray[np.int16] | int, seqs: Int64s) -> Int64s:
+        """The places of ids, NOWHERE for those that have none."""
+        who = producers if isinstance(producers, int) else producers.view(np.uint16)
+        places = self._start_of[who] + seqs
+        outside = seqs.view(np.uint64) >= self._count_of[who]
+        if outside.any():
+            places[outside] = NOWHERE
+        return places
+
+    def producers_of(self, places: Int64s) -> Int64s:
+        return np.searchsorted(self.starts, places, side="right") - 1
+
+    def names(self, places: Int64s) -> list[str]:
+        """Places as "producer/seq"."""
+        producers = self.producers_of(places)
+        return [
+            f"{p}/{seq}" for p, seq in zip(producers.tolist(), (places - self.starts[producers]).tolist(), strict=True)
+        ]
+
+    # One entry for every int16, read as unsigned: what a header claims needs no check before the look-up.
+    @cached_property
+    def _start_of(self) -> Int64s:
+        return _spread(self.starts[:-1])
+
+    @cached_property
+    def _count_of(self) -> npt.NDArray[np.uint64]:
+        return _spread(self.counts).view(np.uint64)
+
+
+def _spread(values: Sequence[int] | Int64s) -> Int64s:
+    table = np.zeros(1 << 16, np.int64)
+    table[: len(values)] = values
+    return table
+
+
+def unpack(bits: bytes | Bits) -> npt.NDArray[np.bool_]:
+    """A bucket's bits as booleans."""
+    return np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").view(np.bool_)
+
+
+def pack(flags: npt.NDArray[np.bool_]) -> Bits:
+    return np.packbits(flags, bitorder="little")
+
+
+def count(bits: Bits) -> int:
+    return int(np.bitwise_count(bits.view(np.uint64)).sum())
+
+
+def places_in(bucket: int, bits: bytes | Bits, limit: int | None = None) -> Int64s:
+    """The places of the bits that are set, lowest first."""
+    return np.flatnonzero(unpack(bits))[:limit] + bucket * BUCKET

@@ -1,0 +1,74 @@
+"""Which places came, and which came again: a set that adds up exactly over chunks and tasks."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Bits, Int64s, pack
+
+# A chunk is stamped row by row with 16-bit numbers, 0 being 'never': it may have at most 65,535 rows.
+CHUNK = 1 << 15
+_STAMPS = np.arange(1, CHUNK + 1, dtype=np.uint16)
+_STEPS = np.arange(CHUNK, dtype=np.int64)
+
+
+class Seen:
+    """Places that were added. Memory is taken only where places are touched."""
+
+    def __init__(self, buckets: int) -> None:
+        self._stamps = np.zeros(buckets * BUCKET, np.uint16)
+        self._touched = np.zeros(buckets, np.bool_)
+        self._again: npt.NDArray[np.bool_] | None = None
+
+    def add(self, places: Int64s) -> None:
+        """Add a chunk of places; a place may come several times."""
+        size = len(places)
+        if not size:
+            return
+        first = int(places[0])
+        if places[-1] - first == size - 1 and np.array_equal(places, _STEPS[:size] + first):
+            self._add_run(first, size)
+        else:
+            self._add_any(places)
+
+    def _add_run(self, first: int, size: int) -> None:
+        run = self._stamps[first : first + size]
+        if run.any():
+            self._repeat(np.flatnonzero(run) + first)
+        run[:] = 1
+        self._touched[first >> BUCKET_BITS : ((first + size - 1) >> BUCKET_BITS) + 1] = True
+
+    def _add_any(self, places: Int64s) -> None:
+        """A repeat finds an old stamp, or, within the chunk, that its own stamp was overwritten."""
+        stamps = _STAMPS[: len(places)]
+        repeated = self._stamps[places] != 0
+        self._stamps[places] = stamps
+        repeated |= self._stamps[places] != stamps
+        if repeated.any():
+            self._repeat(places[repeated])
+        self._touched[places >> BUCKET_BITS] = True
+
+    def _repeat(self, places: Int64s) -> None:
+        if self._again is None:
+            self._again = np.zeros(len(self._stamps), np.bool_)
+        self._again[places] = True
+
+    def buckets(self) -> Iterator[tuple[int, "Came"]]:
+        for bucket in np.flatnonzero(self._touched).tolist():
+            part = slice(bucket * BUCKET, (bucket + 1) * BUCKET)
+            again = None if self._again is None or not self._again[part].any() else pack(self._again[part])
+            yield bucket, Came(pack(self._stamps[part] != 0), again)
+
+
+class Came(NamedTuple):
+    """One bucket: the places that came, and those that came more than once."""
+
+    once: Bits
+    again: Bits | None
+
+    def __or__(self, other: "Came") -> "Came":  # type: ignore[override]
+        both = self.once & other.once
+        again = [bits for bits in (self.again, other.again, both if both.any() else None) if bits is not None]
+        return Came(self.once | other.once, np.bitwise_or.reduce(again) if again else None)

@@ -1,0 +1,67 @@
+"""Chunks become segments once, however often the one who does it is interrupted."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from ackworth.history import settle as settling
+from ackworth.history.lines import Lines, path_of
+from ackworth.history.schema import MARK, SENT
+from ackworth.history.settle import convert_finished, settle
+from ackworth.history.spool import Spool, chunks
+from tests.history.test_spool import append
+
+
+def recorded(trial: Path) -> list[int]:
+    files = sorted((trial / "record" / "sent").glob("p1-*.parquet"))
+    return [seq for file in files for seq in pq.read_table(file)["seq"].to_pylist()]
+
+
+def spooled(trial: Path, rows: int) -> None:
+    append(Spool(trial / "spool", SENT, "p1", rows_per_chunk=4), 0, rows)
+
+
+def test_all_that_is_left_becomes_segments(tmp_path: Path) -> None:
+    spooled(tmp_path, 100)
+    settle(tmp_path)
+    assert recorded(tmp_path) == list(range(100))
+    assert list(chunks(tmp_path / "spool", SENT)) == []
+    settle(tmp_path)
+    assert recorded(tmp_path) == list(range(100))
+
+
+def test_the_chunk_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+    spooled(tmp_path, 4 * 16)
+    assert not convert_finished(tmp_path)
+    spooled(tmp_path, 1)
+    assert convert_finished(tmp_path)
+    assert recorded(tmp_path) == list(range(64))
+    assert len(list(chunks(tmp_path / "spool", SENT))) == 1
+
+
+@pytest.mark.parametrize("step", ["_next_segment", "SegmentWriter", "_discard"])
+def test_a_crash_neither_loses_nor_doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    spooled(tmp_path, 100)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(settling, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            settle(tmp_path)
+    settle(tmp_path)
+    assert recorded(tmp_path) == list(range(100))
+
+
+def test_a_line_that_was_cut_off_is_no_line(tmp_path: Path) -> None:
+    lines = Lines(tmp_path / "spool", MARK)
+    for name in ("a", "b"):
+        lines.append(what="note", name=name, node="", t_begin=1, t_end=2, detail="{}")
+    lines.close()
+    file = path_of(tmp_path / "spool", MARK)
+    file.write_text(file.read_text() + '{"what": "no')
+    settle(tmp_path)
+    assert pq.read_table(tmp_path / "record" / "mark")["name"].to_pylist() == ["a", "b"]
+    assert not file.exists()
