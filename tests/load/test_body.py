@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackworth.load.body import HEADER, Bodies, as_matrix
+from ackworth.driver.matrix import as_matrix
+from ackworth.load.body import HEADER, Bodies
 
 RUN = 0xA0B1C2D3E4F50617
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,6 @@ class Page:
 
     browser: Browser
     session: str
-    complaints: list[str] = field(default_factory=list)
 
     @classmethod
     def open(cls, browser: Browser, path: Path, *, width: int, height: int = 900, dark: bool = False) -> "Page":
@@ -110,6 +109,10 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def wait_until(self, condition: str) -> None:
+        look = f"new Promise(done => (function look() {{ {condition} ? done() : requestAnimationFrame(look) }})())"
+        self.call("Runtime.evaluate", expression=look, awaitPromise=True)
+
     def point_at(self, x: float, y: float) -> None:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
@@ -134,9 +137,9 @@ class Page:
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not program:
-        missing = "no chromium found: install Debian's `chromium` to test pages in a real browser"
-        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
+    if program is None:
+        give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        give_up("no chromium found: install Debian's `chromium` to test pages in a real browser")
     found = Browser(program, tmp_path_factory.mktemp("profile"))
     yield found
     found.close()

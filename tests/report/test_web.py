@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ackworth.report import html
-from ackworth.testing.results import held_trial, sample_run
+from ackworth.testing.results import held_trial, hostile_run, sample_run
 
 pytestmark = pytest.mark.web
 
@@ -47,12 +47,25 @@ def test_policy_stops_foreign_script_and_style(open_page: Any, report: Path) -> 
     assert len(page.complained()) == 2
 
 
+def test_hostile_texts_stay_texts(open_page: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(html.render(hostile_run()), encoding="utf-8")
+    for width in (LAPTOP, PHONE):
+        page = open_page(path, width=width)
+        assert page.complained() == []
+        assert page.requests() == [path.as_uri()]
+        assert page.ask("document.images.length + document.scripts.length") == 1
+        assert page.ask("document.documentElement.scrollWidth") <= width
+
+
 LEGEND = "[...document.querySelector('.chart').querySelectorAll('output')].map(o => o.textContent)"
 
 
 def _middle_of_chart(page: Any) -> tuple[float, float]:
     page.ask("document.querySelector('.plot').scrollIntoView({behavior: 'instant', block: 'center'})")
-    box = page.ask("(({x, y, width, height}) => [x, y, width, height])(document.querySelector('.plot').getBoundingClientRect())")
+    box = page.ask(
+        "(({x, y, width, height}) => [x, y, width, height])(document.querySelector('.plot').getBoundingClientRect())"
+    )
     return box[0] + box[2] * 10.5 / 30, box[1] + box[3] / 2
 
 
@@ -106,5 +119,6 @@ def test_many_trials_are_folded_and_a_link_opens_one(open_page: Any, tmp_path: P
     assert page.ask("document.documentElement.scrollWidth") <= PHONE
     assert page.ask("document.querySelectorAll('details.trial[open]').length") == 0
     page.ask("document.querySelector('a[href=\"#trial-150\"]').click()")
+    page.wait_until("document.querySelector('details.trial[open]')")
     assert page.ask("document.querySelector('details.trial[open] h2').textContent") == "cell-149"
     assert page.complained() == []

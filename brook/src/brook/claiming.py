@@ -13,12 +13,12 @@ class Range(NamedTuple):
 
     topic: int
     first: int
-    count: int
+    messages: int
     attempts: int = 1
 
     def split(self, count: int) -> tuple["Range", "Range"]:
-        rest = self._replace(first=self.first + count, count=self.count - count)
-        return self._replace(count=count), rest
+        rest = self._replace(first=self.first + count, messages=self.messages - count)
+        return self._replace(messages=count), rest
 
 
 def share_out(ready: Sequence[Range], limit: int, after: int) -> Iterator[Range]:
@@ -27,11 +27,11 @@ def share_out(ready: Sequence[Range], limit: int, after: int) -> Iterator[Range]
         return
     share = -(-limit // min(len(ready), SHARING))
     for topic in sorted(ready, key=lambda r: (r.topic <= after, r.topic)):
-        count = min(topic.count, share, limit)
+        count = min(topic.messages, share, limit)
         if count == 0:
             return
         limit -= count
-        yield topic._replace(count=count)
+        yield topic._replace(messages=count)
 
 
 def take(claims: Iterable[tuple[int, Range]], limit: int) -> Iterator[tuple[int, Range, Range]]:
@@ -39,6 +39,6 @@ def take(claims: Iterable[tuple[int, Range]], limit: int) -> Iterator[tuple[int,
     for receipt, claim in claims:
         if limit == 0:
             return
-        taken, rest = claim.split(min(claim.count, limit))
-        limit -= taken.count
+        taken, rest = claim.split(min(claim.messages, limit))
+        limit -= taken.messages
         yield receipt, taken, rest

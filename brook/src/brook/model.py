@@ -55,7 +55,7 @@ class Claimed(NamedTuple):
     """What a store handed out under one lease."""
 
     receipt: int  # never used again for anything else
-    count: int  # messages
+    messages: int  # messages
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,16 @@ class Batch:
     names: Mapping[int, str] = field(repr=False)  # of the topics, by id
 
     def __len__(self) -> int:
-        return sum(piece.count for piece in self.pieces)
+        return sum(piece.messages for piece in self.pieces)
 
     @cached_property
     def topics(self) -> list[int]:
         """The topics' ids."""
-        return [topic for p in self.pieces for topic in itertools.repeat(p.topic, p.count)]
+        return [topic for p in self.pieces for topic in itertools.repeat(p.topic, p.messages)]
 
     @cached_property
     def offsets(self) -> list[int]:
-        return list(itertools.chain.from_iterable(range(p.first, p.first + p.count) for p in self.pieces))
+        return list(itertools.chain.from_iterable(range(p.first, p.first + p.messages) for p in self.pieces))
 
     @cached_property
     def bodies(self) -> list[bytes]:
@@ -89,12 +89,12 @@ class Batch:
     @cached_property
     def redelivered(self) -> list[bool]:
         """True where the message was handed out before: its receiver may have worked on it."""
-        return [again for p in self.pieces for again in itertools.repeat(p.attempts > 1, p.count)]
+        return [again for p in self.pieces for again in itertools.repeat(p.attempts > 1, p.messages)]
 
     @property
     def messages(self) -> Iterator[Message]:
         for piece in self.pieces:
-            extras = piece.extras or itertools.repeat(None, piece.count)
+            extras = piece.extras or itertools.repeat(None, piece.messages)
             for index, (body, extra) in enumerate(zip(piece.bodies, extras, strict=True)):
                 yield _message(piece, index, body, extra, self.names[piece.topic])
 

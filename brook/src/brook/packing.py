@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from brook.errors import BadMessage
+
 Body = bytes | bytearray | memoryview  # or anything else that holds single bytes in a row
 Extra = tuple[str | None, Sequence[str], dict[str, str]]  # key, tags, properties of one message
 
@@ -20,7 +22,7 @@ RUN_BYTES = 64 * 1024
 
 class Run(NamedTuple):
     topic: int  # the topic's id
-    count: int
+    messages: int
     data: Body  # the bodies, back to back
     sizes: bytes | None = None  # of each body, little-endian uint32; None if they are all of one size
     extras: str | None = None  # JSON, an Extra or null for each message
@@ -29,7 +31,7 @@ class Run(NamedTuple):
 class Piece(NamedTuple):
     topic: int
     first: int  # offset of its first message
-    count: int
+    messages: int
     attempts: int  # how often the messages were handed out, this time included
     sent: int  # milliseconds of the wall clock
     data: bytes
@@ -38,7 +40,7 @@ class Piece(NamedTuple):
 
     @property
     def bodies(self) -> list[bytes]:
-        return unpack(self.data, self.count, self.sizes)
+        return unpack(self.data, self.messages, self.sizes)
 
 
 def pack(topic: int, bodies: Sequence[Body], extras: Sequence[Extra | None] = ()) -> list[Run]:
@@ -46,9 +48,19 @@ def pack(topic: int, bodies: Sequence[Body], extras: Sequence[Extra | None] = ()
     sizes = list(map(len, bodies))
     cuts = [0, *_cuts(sizes), len(sizes)] if sum(sizes) > RUN_BYTES else [0, len(sizes)]
     return [
-        _run(topic, bodies[begin:end], sizes[begin:end], extras[begin:end])
-        for begin, end in itertools.pairwise(cuts)
+        _run(topic, bodies[begin:end], sizes[begin:end], extras[begin:end]) for begin, end in itertools.pairwise(cuts)
     ]
+
+
+def largest_body(run: Run) -> int:
+    """Of a run that came from outside: BadMessage if it does not fit together."""
+    if run.messages > 0 and run.sizes is None and len(run.data) % run.messages == 0:
+        return len(run.data) // run.messages
+    if run.messages > 0 and run.sizes is not None and len(run.sizes) == 4 * run.messages:
+        sizes = _lengths(run.sizes)
+        if sum(sizes) == len(run.data):
+            return max(sizes)
+    raise BadMessage(f"{len(run.data)} bytes do not make a run of {run.messages} bodies: pack them again")
 
 
 def unpack(data: bytes, count: int, sizes: bytes | None) -> list[bytes]:
@@ -63,13 +75,13 @@ def unpack(data: bytes, count: int, sizes: bytes | None) -> list[bytes]:
 
 def cut(piece: Piece, first: int, end: int) -> Piece:
     """The part of the piece with the offsets from first to before end."""
-    begin, stop = max(first - piece.first, 0), min(end - piece.first, piece.count)
-    if begin == 0 and stop == piece.count:
+    begin, stop = max(first - piece.first, 0), min(end - piece.first, piece.messages)
+    if begin == 0 and stop == piece.messages:
         return piece
     low, high = _byte_range(piece, begin, stop)
     return piece._replace(
         first=piece.first + begin,
-        count=stop - begin,
+        messages=stop - begin,
         data=piece.data[low:high],
         sizes=piece.sizes and piece.sizes[4 * begin : 4 * stop],
         extras=piece.extras and piece.extras[begin:stop],
@@ -98,7 +110,7 @@ def _cuts(sizes: list[int]) -> Iterator[int]:
 
 def _byte_range(piece: Piece, begin: int, stop: int) -> tuple[int, int]:
     if piece.sizes is None:
-        size = len(piece.data) // piece.count
+        size = len(piece.data) // piece.messages
         return begin * size, stop * size
     sizes = _lengths(piece.sizes)
     return sum(sizes[:begin]), sum(sizes[:stop])

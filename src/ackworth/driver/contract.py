@@ -124,7 +124,11 @@ class Driver(Protocol):
 
 def load(name: str) -> Driver:
     """A driver by its name: a file of this package, or a module's dotted path."""
-    known = [module.name for module in pkgutil.iter_modules(ackworth.driver.__path__) if module.name != "contract"]
+    known = [
+        module.name
+        for module in pkgutil.iter_modules(ackworth.driver.__path__)
+        if module.name not in ("contract", "matrix")
+    ]
     if "." not in name and name not in known:
         raise BadInput(f"unknown driver '{name}': known are {', '.join(known)}")
     module: Any = importlib.import_module(name if "." in name else f"ackworth.driver.{name}")

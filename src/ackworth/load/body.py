@@ -75,9 +75,10 @@ class Bodies:
     def check(self, matrix: npt.NDArray[np.uint8], lengths: Int64s) -> "Checked":
         """What each received body says it is, and whether every byte of it is as it was sent.
 
-        The matrix has zeros beyond each row's length, and a width that is a multiple of 8 and at
-        least HEADER.
+        The matrix has zeros beyond each row's length, and whole words.
         """
+        if matrix.shape[1] < HEADER:
+            matrix = np.pad(matrix, ((0, 0), (0, HEADER - matrix.shape[1])))
         words = matrix.view(np.uint64)
         who = words[:, _WHO]
         ours = (words[:, _SIZE] == (_MAGIC | (lengths.astype(np.uint64) << np.uint64(32)))) & (lengths >= HEADER)
@@ -115,14 +116,6 @@ class Checked:
     t_sent: Int64s  # 0 where it is not intact
     intact: npt.NDArray[np.bool_]
     foreign: npt.NDArray[np.bool_]
-
-
-def as_matrix(bodies: list[bytes]) -> tuple[npt.NDArray[np.uint8], Int64s]:
-    """Received bodies as a matrix with zeros beyond each row's length, and the lengths."""
-    lengths = np.fromiter(map(len, bodies), np.int64, len(bodies))
-    width = max(HEADER, -(-int(lengths.max(initial=0)) // 8) * 8)
-    whole = bodies if (lengths == width).all() else [body.ljust(width, b"\0") for body in bodies]
-    return np.frombuffer(b"".join(whole), np.uint8).reshape(len(bodies), width), lengths
 
 
 def _clear_beyond(matrix: npt.NDArray[np.uint8], sizes: Int64s) -> None:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ackworth.history.meta import Trial
 from ackworth.pipeline.ids import Ids, Int64s
@@ -36,3 +37,12 @@ class Context:
     def seconds(self, t: int) -> float:
         """A time of the clock as seconds of the trial."""
         return (t - self.trial.t_zero) / 1e9
+
+    def topics_read(self, group: int) -> npt.NDArray[np.bool_]:
+        """For each topic, whether the group reads it."""
+        topics = self.trial.groups[group].topics
+        reads = np.ones(len(self.trial.topics), np.bool_)
+        if topics is not None:
+            reads[:] = False
+            reads[list(topics)] = True
+        return reads

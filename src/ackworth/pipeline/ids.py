@@ -6,8 +6,9 @@ producer's last) has no place, whatever a corrupt header claims; so nothing grow
 Places are cut into buckets of 65,536: a bucket's bits are 8 KiB, and buckets add up independently.
 """
 
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -72,6 +73,37 @@ def _spread(values: Sequence[int] | Int64s) -> Int64s:
     table = np.zeros(1 << 16, np.int64)
     table[: len(values)] = values
     return table
+
+
+@dataclass(frozen=True)
+class PlaceSet:
+    """A set of places, compressed bucket by bucket."""
+
+    buckets: dict[int, bytes] = field(default_factory=dict)
+
+    def add(self, bucket: int, bits: Bits) -> None:
+        self.buckets[bucket] = zlib.compress(bits, 1)
+
+    def bits(self, bucket: int) -> Bits:
+        found = self.buckets.get(bucket)
+        return np.zeros(BUCKET // 8, np.uint8) if found is None else np.frombuffer(zlib.decompress(found), np.uint8)
+
+    def first(self, limit: int) -> Int64s:
+        """The lowest places of the set."""
+        found: list[Int64s] = [np.zeros(0, np.int64)]
+        for bucket in sorted(self.buckets):
+            found.append(places_in(bucket, self.bits(bucket), limit))
+            limit -= len(found[-1])
+            if not limit:
+                break
+        return np.concatenate(found)
+
+    def flags(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """One boolean a place. Memory is taken only where the set has places."""
+        flags = np.zeros(ids.buckets * BUCKET, np.bool_)
+        for bucket in self.buckets:
+            flags[bucket * BUCKET : (bucket + 1) * BUCKET] = unpack(self.bits(bucket))
+        return flags
 
 
 def unpack(bits: bytes | Bits) -> npt.NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from ackworth.history.reader import RowGroup
 from ackworth.model.result import Account, GroupAccount, TrialResult
 from ackworth.pipeline.context import Context
-from ackworth.pipeline.ids import Bits
+from ackworth.pipeline.ids import PlaceSet
 from ackworth.pipeline.rows import Rows
 
 Key = int
@@ -35,8 +35,7 @@ class Findings:
     """What is found, as it comes together on the driver."""
 
     result: TrialResult
-    # Sets of messages that later stages look at: (what, group) -> bucket -> bits.
-    sets: dict[tuple[str, int], dict[int, Bits]] = field(default_factory=dict)
+    sets: dict[str, list[PlaceSet]] = field(default_factory=dict)  # what -> by group, for later stages
     offenders: dict[str, list[str]] = field(default_factory=dict)  # check -> ids, the first NAMED
     defects: dict[str, int] = field(default_factory=dict)  # what is wrong with the record itself
     failed: dict[str, str] = field(default_factory=dict)  # measurement -> why it has no result
@@ -58,12 +57,15 @@ class Request:
     knows: Any = None
     wanted: frozenset[tuple[str, str, int, int]] | None = None  # places of row groups; None: all
 
+    def wants(self, group: RowGroup) -> bool:
+        return self.wanted is None or group.place in self.wanted
+
 
 class Measurement:
     """The base of all: override what differs."""
 
     name: ClassVar[str]
-    reads: ClassVar[Mapping[str, Sequence[str]]]  # table -> columns
+    columns: ClassVar[Mapping[str, Sequence[str]]]  # table -> what it reads of it
     stage: ClassVar[int] = 1
     needs: ClassVar[Sequence[str]] = ()  # measurements whose findings `request` or `conclude` uses
 
@@ -75,6 +77,10 @@ class Measurement:
     def request(cls, context: Context, findings: Findings, groups: Sequence[RowGroup]) -> Request | None:
         """None if there is nothing to measure: then `conclude` gets no results."""
         return Request()
+
+    @classmethod
+    def reads(cls, context: Context) -> Mapping[str, Sequence[str]]:
+        return cls.columns
 
     def fold(self, table: str, rows: Rows) -> None:
         """Add a chunk of rows of one row group; a row group's chunks come one after the other."""
@@ -92,6 +98,15 @@ class Measurement:
     @classmethod
     def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
         raise NotImplementedError
+
+
+def smallest(names: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The first of the (producer, seq) that are to be named, each once."""
+    return sorted(set(names))[:NAMED]
+
+
+def ids_of(rows: Rows) -> list[tuple[int, int]]:
+    return smallest(zip(rows["producer"].tolist(), rows["seq"].tolist(), strict=True))
 
 
 def dumps(value: Any) -> bytes:

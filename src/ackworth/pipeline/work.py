@@ -9,8 +9,9 @@ all partials of a key. A measurement that raises fails alone: its error travels 
 import pickle
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ackworth.history.reader import RowGroup
 from ackworth.model.errors import BadRecord
@@ -20,9 +21,6 @@ from ackworth.pipeline.measurement import Key, Measurement, Request, dumps
 from ackworth.pipeline.rows import read_rows
 
 Task = tuple[RowGroup, ...]
-
-# A task is at most so many rows: its memory does not grow with the record.
-ROWS_PER_TASK = 1 << 24
 
 
 class Result(NamedTuple):
@@ -48,18 +46,18 @@ class Job:
 
     def without_tasks(self) -> "Job":
         """What all tasks share."""
-        return Job(self.context, {name: Request(request.knows) for name, request in self.requests.items()}, ())
+        return replace(self, tasks=())
 
 
-def cut(groups: Iterable[RowGroup], at_least: int, rows_per_task: int = ROWS_PER_TASK) -> tuple[Task, ...]:
+def cut(groups: Iterable[RowGroup], at_least: int, rows_per_task: int) -> tuple[Task, ...]:
     """Row groups as tasks: slices of time of equal weight, within a task series by series."""
-    by_time = sorted(groups, key=lambda g: (g.bounds["t"][0] if "t" in g.bounds else 0, g.place))
+    by_time = sorted(groups, key=lambda g: (g.bounds["t"][0], g.place))
     rows = sum(g.rows for g in by_time)
-    share = max(1, min(rows_per_task, -(-rows // max(1, at_least))))
+    share = max(1, min(rows_per_task, -(-rows // at_least)))
     tasks: list[list[RowGroup]] = []
     filled = 0
     for group in by_time:
-        if not tasks or filled // share >= len(tasks):
+        if filled >= share * len(tasks):
             tasks.append([])
         tasks[-1].append(group)
         filled += group.rows
@@ -104,30 +102,35 @@ class _Folding:
 
     def run(self, task: Task) -> Iterator[Result]:
         for name, kind in self._kinds.items():
-            self._try(name, lambda kind=kind, name=name: self._start(name, kind))
+            with self._blamed_on(name):
+                self._alive[name] = kind(self._job.context, self._job.requests[name].knows)
         for group in task:
             self._fold(group)
-        for name, folded in self._alive.items():
-            try:
-                yield from (Result(name, key, dumps(partial)) for key, partial in folded.partials())
-            except Exception as error:
-                self._failed[name] = failure(error)
-        yield from (Result(name, 0, dumps(why)) for name, why in self._failed.items())
-
-    def _start(self, name: str, kind: type[Measurement]) -> None:
-        self._alive[name] = kind(self._job.context, self._job.requests[name].knows)
+        for name, folded in list(self._alive.items()):
+            with self._blamed_on(name):
+                for key, partial in folded.partials():
+                    yield Result(name, key, dumps(partial))
+        for name, why in self._failed.items():
+            yield Result(name, 0, dumps(why))
 
     def _fold(self, group: RowGroup) -> None:
-        readers = [name for name in self._alive if group.table in self._kinds[name].reads]
-        columns = dict.fromkeys(c for name in readers for c in self._kinds[name].reads[group.table])
-        for rows in read_rows(self._job.context, group, list(columns)) if readers else ():
+        columns = {
+            name: self._kinds[name].reads(self._job.context).get(group.table, ())
+            for name in self._alive
+            if self._job.requests[name].wants(group)
+        }
+        readers = [name for name in columns if columns[name]]
+        wanted = list(dict.fromkeys(column for name in readers for column in columns[name]))
+        for rows in read_rows(self._job.context, group, wanted) if wanted else ():
             for name in readers:
                 if name in self._alive:
-                    self._try(name, lambda name=name, rows=rows: self._alive[name].fold(group.table, rows))
+                    with self._blamed_on(name):
+                        self._alive[name].fold(group.table, rows)
 
-    def _try(self, name: str, step: Any) -> None:
+    @contextmanager
+    def _blamed_on(self, name: str) -> Iterator[None]:
         try:
-            step()
+            yield
         except Exception as error:
             self._failed[name] = failure(error)
             self._alive.pop(name, None)

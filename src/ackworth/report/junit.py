@@ -14,7 +14,7 @@ NAME = "junit.xml"
 
 def render_junit(result: RunResult) -> str:
     suites = [_suite(result, trial) for trial in result["trials"]]
-    if result["verdict"] != worst(Verdict(trial["verdict"]) for trial in result["trials"]):
+    if not suites or result["verdict"] != worst(Verdict(trial["verdict"]) for trial in result["trials"]):
         suites.append(_suite_of(result, "run", [_verdict_check(result)]))
     root = Xml.Element("testsuites", {"name": clean(f"ackworth {result['plan']}"), **_sums(suites)})
     root.extend(suites)
@@ -24,7 +24,7 @@ def render_junit(result: RunResult) -> str:
 
 def _suite(result: RunResult, trial: TrialResult) -> Xml.Element:
     checks = list(trial["checks"])
-    if trial["verdict"] != worst(Verdict(check["verdict"]) for check in checks):
+    if not checks or trial["verdict"] != worst(Verdict(check["verdict"]) for check in checks):
         checks.append(_verdict_check(trial))
     suite = _suite_of(result, trial["trial"], checks)
     suite.set("time", f"{length(trial):.3f}")

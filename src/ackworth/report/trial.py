@@ -27,7 +27,7 @@ _PERCENTILES = (
     ("p99", "p99"),
     ("p99.9", "p999"),
     ("p99.99", "p9999"),
-    ("max of the answered", "max"),
+    ("max", "max"),
 )
 
 
@@ -84,8 +84,8 @@ def _ids(ids: Sequence[str]) -> Html:
 def _latencies(latency: Mapping[str, Latency]) -> Html | None:
     measured = list(latency.values())
     rows = [[name, *(duration(fields(m)[key], none=absent(m)) for m in measured)] for name, key in _PERCENTILES]
-    rows.append(["mean of the answered", *(duration(m["mean"]) for m in measured)])
-    rows.append(["answered", *(count(m["count"] - m["censored"]) for m in measured)])
+    rows.append(["mean", *(duration(m["mean"]) for m in measured)])
+    rows.append(["measured", *(count(m["count"]) for m in measured)])
     rows.append(["never came back", *(count(m["censored"]) for m in measured)])
     head = ["", *(words(name).replace(" to ", " → ") for name in latency)]
     return table(head, rows, label="Latency percentiles", class_="numbers") if measured else None

@@ -312,3 +312,21 @@ def _environment() -> dict[str, Any]:
         "java": "17.0.14",
         "libraries": {"pyspark": "4.1.0", "pyarrow": "20.0.0", "numpy": "2.2.4"},
     }
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>'\"&]]>|\x1b[31m\x00\u202e\ud800"
+
+
+def hostile_run() -> RunResult:
+    """The sample with every text that comes from elsewhere made to attack whatever shows it."""
+    run: RunResult = _poisoned(sample_run())
+    return run
+
+
+def _poisoned(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        open_ended = key in {"reasons", "latency", "throughput", "detail", "plan", "broker", "judging", "environment"}
+        return {f"{name}{HOSTILE}" if open_ended else name: _poisoned(item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_poisoned(item, key) for item in value]
+    return HOSTILE + value if isinstance(value, str) and key not in {"verdict", "place"} else value

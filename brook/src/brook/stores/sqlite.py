@@ -63,15 +63,13 @@ class SqliteStore:
             firsts = []
             for run in runs:
                 firsts.append(nexts[run.topic])
-                nexts[run.topic] += run.count
+                nexts[run.topic] += run.messages
             ids = range(last_body + 1, last_body + 1 + len(runs))
             sent = int(now * 1000)
-            db.executemany(
-                sql.ADD_BODY, [(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)]
-            )
+            db.executemany(sql.ADD_BODY, [(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
             db.executemany(
                 sql.ADD_RUN,
-                [(_place(r.topic, f), r.count, sent, i) for i, f, r in zip(ids, firsts, runs, strict=True)],
+                [(_place(r.topic, f), r.messages, sent, i) for i, f, r in zip(ids, firsts, runs, strict=True)],
             )
             db.executemany(sql.MOVE_NEXT_OFFSET, nexts.items())
         return firsts
@@ -94,7 +92,7 @@ class SqliteStore:
         with self._database.writing() as db:
             group_id = _group_id(db, request.group)
             lost = list(take(_lost_claims(db, group_id, request), request.limit))
-            left = request.limit - sum(taken.count for _, taken, _ in lost)
+            left = request.limit - sum(taken.messages for _, taken, _ in lost)
             new = list(share_out(_ready(db, group_id, request), left, self._turns.get(request.group, 0)))
             if not lost and not new:  # somebody else was faster
                 return None
@@ -102,20 +100,20 @@ class SqliteStore:
             (receipt,) = db.execute(sql.ADD_RECEIPT, (group_id, request.client, expires)).fetchone()
             _move_claims(db, lost, receipt)
             _add_claims(db, receipt, new)
-            db.executemany(sql.MOVE_PROGRESS, [(group_id, r.topic, r.first + r.count) for r in new])
+            db.executemany(sql.MOVE_PROGRESS, [(group_id, r.topic, r.first + r.messages) for r in new])
         if new:
             self._turns[request.group] = new[-1].topic
-        return Claimed(receipt, request.limit - left + sum(r.count for r in new))
+        return Claimed(receipt, request.limit - left + sum(r.messages for r in new))
 
     def read(self, receipt: int) -> list[Piece]:
         with self._database.reading() as db:
-            return [_piece(*row) for row in db.execute(sql.CLAIMED_RUNS, (receipt,)).fetchall()]
+            return [_piece(row) for row in db.execute(sql.CLAIMED_RUNS, (receipt,)).fetchall()]
 
     def ack(self, receipt: int) -> int:
         with self._database.writing() as db:
-            held = sum(count for (count,) in db.execute(sql.DROP_CLAIMS, (receipt,)).fetchall())
+            dropped: list[tuple[int]] = db.execute(sql.DROP_CLAIMS, (receipt,)).fetchall()
             db.execute(sql.DROP_RECEIPT, (receipt,))
-        return held
+        return sum(messages for (messages,) in dropped)
 
     def renew(self, receipt: int, until: float) -> int:
         with self._database.writing() as db:
@@ -192,19 +190,17 @@ def _move_claims(db: sqlite3.Connection, lost: list[tuple[int, Range, Range]], r
     for old, taken, rest in lost:
         db.execute(sql.DROP_CLAIM, (old, _place(taken.topic, taken.first)))
         _add_claims(db, receipt, [taken._replace(attempts=taken.attempts + 1)])
-        _add_claims(db, old, [rest] if rest.count else [])
+        _add_claims(db, old, [rest] if rest.messages else [])
     db.executemany(sql.DROP_EMPTY_RECEIPT, {(old,) for old, _, _ in lost})
 
 
 def _add_claims(db: sqlite3.Connection, receipt: int, ranges: list[Range]) -> None:
-    db.executemany(
-        sql.ADD_CLAIM, [(receipt, _place(r.topic, r.first), r.count, r.attempts) for r in ranges]
-    )
+    db.executemany(sql.ADD_CLAIM, [(receipt, _place(r.topic, r.first), r.messages, r.attempts) for r in ranges])
 
 
-def _piece(
-    claim: int, claimed: int, attempts: int, place: int, count: int, sent: int, data: bytes, sizes: Any, extras: Any
-) -> Piece:
+def _piece(row: tuple[Any, ...]) -> Piece:
+    """From a row of CLAIMED_RUNS: the part of the run that is claimed."""
+    claim, claimed, attempts, place, count, sent, data, sizes, extras = row
     topic, first = _topic_and_offset(place)
     begin = claim & _OFFSET_MASK
     stored = Piece(topic, first, count, attempts, sent, data, sizes, extras and json.loads(extras))

@@ -110,9 +110,7 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         # A reader can find the database locked for a moment too, while a log is being recovered.
-        connection = sqlite3.connect(
-            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None, check_same_thread=False)
         self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         connection.execute("PRAGMA synchronous = full")
         connection.execute("PRAGMA wal_autocheckpoint = 0")

@@ -2,14 +2,21 @@
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from functools import cache
 
 from ackworth.pipeline.measurement import Measurement
 
 
-def measurements() -> dict[str, type[Measurement]]:
+def measurements() -> Mapping[str, type[Measurement]]:
     """All measurements by name, each after those that it needs."""
+    return _found(tuple(__path__))
+
+
+@cache
+def _found(folders: tuple[str, ...]) -> Mapping[str, type[Measurement]]:
     found: dict[str, type[Measurement]] = {}
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
+    for module in sorted(pkgutil.iter_modules(folders), key=lambda m: m.name):
         content = vars(importlib.import_module(f"{__name__}.{module.name}"))
         for thing in content.values():
             if isinstance(thing, type) and issubclass(thing, Measurement) and thing.__module__.startswith(__name__):

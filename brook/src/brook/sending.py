@@ -1,0 +1,65 @@
+"""From messages to runs, and from the runs' offsets back to the messages'."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from brook.errors import BadMessage, BodyTooLarge
+from brook.group_commit import GroupCommit
+from brook.packing import Body, Extra, Run, largest_body, pack
+from brook.topics import Topics
+
+
+class Sender:
+    def __init__(self, commit: GroupCommit, topics: Topics, *, auto_create: bool, max_body: int) -> None:
+        self._commit = commit
+        self._topics = topics
+        self._auto_create = auto_create
+        self._max_body = max_body
+
+    def append(
+        self, topics: Sequence[int | str], bodies: Sequence[Body], extras: Sequence[Extra | None] = ()
+    ) -> list[int]:
+        if len(topics) != len(bodies):
+            raise BadMessage(f"{len(topics)} topics for {len(bodies)} bodies: give each body its topic")
+        self._check_size(max(map(len, bodies), default=0))
+        runs: list[Run] = []
+        placed: list[tuple[int, list[int]]] = []  # a topic's first run, and where its messages stand
+        for topic, indexes in self._by_topic(topics):
+            placed.append((len(runs), indexes))
+            runs += pack(topic, [bodies[i] for i in indexes], [extras[i] for i in indexes] if extras else ())
+        return _offsets(len(bodies), placed, self._commit(runs) if runs else [])
+
+    def append_runs(self, runs: Sequence[Run]) -> list[int]:
+        self._topics.require({run.topic for run in runs})
+        self._check_size(max(map(largest_body, runs), default=0))
+        return self._commit(runs) if runs else []
+
+    def _by_topic(self, topics: Sequence[int | str]) -> list[tuple[int, list[int]]]:
+        """The ids of the topics, each with the indexes at which it stands."""
+        ids = self._ids(list(dict.fromkeys(topics)))
+        indexes: defaultdict[int, list[int]] = defaultdict(list)
+        for index, topic in enumerate(topics):
+            indexes[ids[topic]].append(index)
+        return list(indexes.items())
+
+    def _ids(self, topics: list[int | str]) -> dict[int | str, int]:
+        names = [topic for topic in topics if isinstance(topic, str)]
+        ids = [topic for topic in topics if not isinstance(topic, str)]
+        self._topics.require(ids)
+        of_names = self._topics.create(names) if self._auto_create else self._topics.ids(names)
+        return {**dict(zip(names, of_names, strict=True)), **dict(zip(ids, ids, strict=True))}
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_body:
+            raise BodyTooLarge(
+                f"{size} bytes: a body may have {self._max_body}: send less, or open with a larger max_body"
+            )
+
+
+def _offsets(count: int, placed: list[tuple[int, list[int]]], firsts: list[int]) -> list[int]:
+    """The offset of each message: those of a topic follow each other, over all of its runs."""
+    offsets = [0] * count
+    for run, indexes in placed:
+        for offset, index in enumerate(indexes, firsts[run]):
+            offsets[index] = offset
+    return offsets

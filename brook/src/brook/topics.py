@@ -1,0 +1,46 @@
+"""The topics that a client knows, so that names and ids are looked up once."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from brook.errors import BadMessage, UnknownTopic
+from brook.stores.base import Store
+
+
+class Topics:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ids: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        return self._names
+
+    def create(self, names: Sequence[str]) -> list[int]:
+        if not all(names):
+            raise BadMessage("'': a topic must have a name: give it one")
+        if self._unknown(names):
+            self._store.create_topics(names)
+        return self.ids(names)
+
+    def ids(self, names: Sequence[str]) -> list[int]:
+        if unknown := self._unknown(names):
+            raise UnknownTopic(f"{unknown[0]!r}: no such topic: create_topics([{unknown[0]!r}]) first")
+        return [self._ids[name] for name in names]
+
+    def require(self, ids: Collection[int]) -> None:
+        """UnknownTopic unless each of the ids is a topic's."""
+        if not self._names.keys() >= set(ids):
+            self._look()
+        if unknown := set(ids) - self._names.keys():
+            raise UnknownTopic(f"{min(unknown)}: no topic has this id: use those of create_topics()")
+
+    def _unknown(self, names: Sequence[str]) -> list[str]:
+        if not self._ids.keys() >= set(names):
+            self._look()
+        return [name for name in names if name not in self._ids]
+
+    def _look(self) -> None:
+        for name, topic in self._store.topics().items():
+            self._names[topic] = name
+            self._ids[name] = topic

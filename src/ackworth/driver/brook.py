@@ -1,0 +1,132 @@
+"""Brook, the queue inside a database: a library, so a send is answered when it returns.
+
+Which errors are definite is Brook's own word: whatever derives from its `Refused` stored nothing.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered
+from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
+from ackworth.model.outcome import Outcome
+from brook import Brook, BrookError, LeaseLost, Piece, Refused, Run
+
+REASONS = ("", "no answer in time", "the database refused it", "the database failed midway")
+_REFUSED, _FAILED = 2, 3
+# A reader who wants one message of a run reads all of it; Brook asks for about this much.
+_RUN_BYTES = 64 * 1024
+
+
+def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+    try:
+        with _open(address, "prepare") as queue:
+            queue.create_topics(topics)
+            for group in groups:
+                queue.subscribe(group)
+    except BrookError as error:
+        raise ConnectionLost(str(error), _FAILED) from error
+
+
+class Sender:
+    def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
+        self._queue = _open(address, f"producer-{producer}")
+        self._topics = np.array(_ids(self._queue, topics))
+        self._answers: list[Answers] = []
+
+    def send(self, batch: Outgoing) -> None:
+        seqs = np.arange(batch.first_seq, batch.first_seq + len(batch.sizes))
+        try:
+            self._queue.append_runs(list(_runs(batch, self._topics[batch.topics])))
+        except Refused:
+            self._answers.append(answered(seqs, Outcome.REFUSED, _REFUSED))
+        except BrookError as error:
+            raise ConnectionLost(str(error), _FAILED) from error
+        else:
+            self._answers.append(answered(seqs, Outcome.ACKED))
+
+    def answers(self, wait: float) -> Answers:
+        return self._answers.pop(0) if self._answers else answered(np.empty(0, np.int64), Outcome.UNKNOWN)
+
+    def close(self) -> None:
+        self._queue.close()
+
+
+class Receiver:
+    def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
+        self._queue = _open(address, f"consumer-{consumer}")
+        self._group = group
+        ids = _ids(self._queue, topics)
+        self._index = np.full(max(ids) + 1, -1)
+        self._index[ids] = np.arange(len(ids))
+
+    def receive(self, limit: int, wait: float) -> Incoming | None:
+        try:
+            batch = self._queue.receive(self._group, max_messages=limit, wait=wait)
+        except BrookError as error:
+            raise ConnectionLost(str(error), _FAILED) from error
+        if not batch.pieces:
+            return None
+        counts = np.array([piece.messages for piece in batch.pieces])
+        matrix, lengths = _bodies(batch.pieces)
+        return Incoming(
+            bodies=matrix,
+            lengths=lengths,
+            topics=np.repeat(self._index[[piece.topic for piece in batch.pieces]], counts),
+            positions=np.concatenate([np.arange(p.first, p.first + p.messages) for p in batch.pieces]),
+            redelivered=np.repeat(np.array([piece.attempts > 1 for piece in batch.pieces]), counts),
+            token=batch,
+        )
+
+    def acknowledge(self, incoming: Incoming) -> None:
+        try:
+            self._queue.ack(incoming.token)
+        except LeaseLost:
+            pass  # others have got them, and will say so in their records
+        except BrookError as error:
+            raise ConnectionLost(str(error), _FAILED) from error
+
+    def close(self) -> None:
+        self._queue.close()
+
+
+def _open(address: Address, name: str) -> Brook:
+    try:
+        return Brook(address["url"], durability=address["durability"], client=name, patience=30.0)
+    except BrookError as error:
+        raise ConnectionLost(str(error), _FAILED) from error
+
+
+def _ids(queue: Brook, topics: Sequence[str]) -> list[int]:
+    known = queue.topics()
+    return [known[name] for name in topics]
+
+
+def _runs(batch: Outgoing, topics: Int64s) -> Iterator[Run]:
+    """The batch as Brook packs it: the messages of a topic back to back."""
+    order = np.argsort(topics, kind="stable")
+    topics, sizes = topics[order], batch.sizes[order]
+    data = back_to_back(batch.bodies[order], sizes).data
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    for first, last in _cuts(topics, int(sizes.max())):
+        lengths = sizes[first:last]
+        packed = None if (lengths == lengths[0]).all() else lengths.astype("<u4").tobytes()
+        yield Run(int(topics[first]), last - first, data[ends[first] : ends[last]], packed)
+
+
+def _cuts(topics: Int64s, largest: int) -> Iterator[tuple[int, int]]:
+    """Where runs begin and end: at each new topic, and before a run becomes too large."""
+    changes = [0, *(np.flatnonzero(np.diff(topics)) + 1).tolist(), len(topics)]
+    step = max(1, _RUN_BYTES // largest)
+    for begin, end in itertools.pairwise(changes):
+        for first in range(begin, end, step):
+            yield first, min(first + step, end)
+
+
+def _bodies(pieces: Sequence[Piece]) -> tuple[Matrix, Int64s]:
+    sizes = {len(piece.data) // piece.messages if piece.sizes is None else -1 for piece in pieces}
+    size = sizes.pop()
+    if not sizes and size > 0:
+        return from_equal(b"".join(piece.data for piece in pieces), size)
+    return as_matrix([body for piece in pieces for body in piece.bodies])

@@ -1,0 +1,32 @@
+"""What tests share. With CI=true nothing may be skipped: a machine that lacks something is a failure."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ackworth.broker import disk
+
+
+def lacking(reason: str) -> None:
+    """This machine cannot run the test."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI must be able to run this: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def own_mounts() -> None:
+    """Mounts of one's own: whatever a test leaves mounted goes with the test process."""
+    if reason := disk.why_not():
+        lacking(reason)
+    disk.privately()
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Notes of runs go where no real run looks."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    yield folder

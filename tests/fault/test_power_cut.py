@@ -1,0 +1,125 @@
+"""The cut takes what was not synced, and only on a mount of its own."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ackworth.broker.disk import Disk
+from ackworth.broker.process import holders
+from ackworth.fault.kill import FAULT as KILL
+from ackworth.fault.pause import FAULT as PAUSE
+from ackworth.fault.power_cut import FAULT as POWER_CUT
+from ackworth.fault.power_cut import open_own_mount
+from ackworth.model.errors import Unavailable
+
+pytestmark = pytest.mark.real
+
+# Writes a synced file and one that is not, says so, and goes on writing a third until it is stopped.
+WRITER = """
+import os, sys
+folder = sys.argv[1]
+def write(name, sync):
+    with open(f"{folder}/{name}", "wb") as file:
+        file.write(b"x" * 100_000)
+        file.flush()
+        if sync:
+            os.fsync(file.fileno())
+write("synced", True)
+folder_fd = os.open(folder, os.O_RDONLY); os.fsync(folder_fd)
+write("not-synced", False)
+print("ready", flush=True)
+endless = open(f"{folder}/endless", "wb")
+while True:
+    endless.write(b"x" * 1000); endless.flush()
+"""
+
+
+@dataclass
+class Writer:
+    """A node: whoever has files open below the folder."""
+
+    folder: Path
+    name: str = "writer"
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(self.folder)], stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def processes(self) -> list[int]:
+        return holders(self.folder)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path, own_mounts: None) -> Iterator[Disk]:
+    one = Disk(tmp_path / "disk.img", tmp_path / "disk", 64 << 20)
+    yield one
+    one.remove()
+    assert not one.image.exists()
+
+
+@pytest.fixture
+def writer(disk: Disk) -> Iterator[Writer]:
+    node = Writer(disk.mount_point)
+    node.start()
+    yield node
+    node.stop()
+
+
+def test_what_was_not_synced_is_gone(disk: Disk, writer: Writer) -> None:
+    mend = POWER_CUT.strike(writer, disk)
+    assert writer.processes() == []
+    assert list(disk.mount_point.iterdir()) == []  # unmounted
+    mend()
+    assert (disk.mount_point / "synced").read_bytes() == b"x" * 100_000
+    left = disk.mount_point / "not-synced"
+    assert not left.exists() or left.stat().st_size == 0
+
+
+def test_kill_alone_loses_nothing_of_it(disk: Disk, writer: Writer) -> None:
+    KILL.strike(writer, disk)
+    assert writer.processes() == []
+    assert (disk.mount_point / "not-synced").read_bytes() == b"x" * 100_000
+
+
+def test_a_pause_stands_still_and_goes_on(disk: Disk, writer: Writer) -> None:
+    mend = PAUSE.strike(writer, disk)
+    endless = disk.mount_point / "endless"
+    size = endless.stat().st_size
+    assert endless.stat().st_size == size
+    mend()
+    while endless.stat().st_size == size:
+        pass
+
+
+def test_a_path_that_is_no_mount_of_its_own_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="would take down the whole machine"):
+        open_own_mount(tmp_path)
+
+
+def test_a_disk_that_came_unmounted_is_refused(disk: Disk) -> None:
+    disk.unmount()
+    with pytest.raises(Unavailable, match="is no mount of its own"):
+        POWER_CUT.strike(Writer(disk.mount_point), disk)
+
+
+def test_a_node_without_a_disk_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="has no disk of its own"):
+        POWER_CUT.strike(Writer(tmp_path), None)
+
+
+def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert "needs root" in str(POWER_CUT.why_not())

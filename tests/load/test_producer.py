@@ -1,0 +1,162 @@
+"""A producer keeps its window and its pace, and records every message before and after the broker's word."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ackworth.driver.contract import Answers, ConnectionLost, Outgoing, answered
+from ackworth.history.schema import OUTCOME, SENT, Table
+from ackworth.history.spool import Spool, chunks, read_chunk
+from ackworth.load.body import Bodies
+from ackworth.load.pacing import AsFastAsPossible, AtRate, Pace
+from ackworth.load.producer import TIMED_OUT, Producer, Quota
+from ackworth.model.clock import SECOND
+from ackworth.model.outcome import Outcome
+from ackworth.testing.clock import FakeClock
+
+NOTHING = answered(np.empty(0, np.int64), 0)
+
+
+class Scripted:
+    """A sender that answers what its test says."""
+
+    def __init__(self) -> None:
+        self.sent: list[Outgoing] = []
+        self.to_say: list[Answers | Exception] = []
+        self.closed = 0
+
+    def send(self, batch: Outgoing) -> None:
+        self.sent.append(batch)
+
+    def answers(self, wait: float) -> Answers:
+        said = self.to_say.pop(0) if self.to_say else NOTHING
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def sender() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture
+def make(tmp_path: Path, sender: Scripted) -> Callable[..., Producer]:
+    def build(clock: FakeClock | None = None, pace: Pace | None = None, **changes: Any) -> Producer:
+        settings: dict[str, Any] = {"window": 8, "batch": 4, "quota": Quota(base=0, first=0, last=100), **changes}
+        return Producer(
+            producer=3,
+            connect=lambda: sender,
+            sent=Spool(tmp_path, SENT, "p3"),
+            outcomes=Spool(tmp_path, OUTCOME, "p3"),
+            bodies=Bodies(1),
+            topics=2,
+            sizes=lambda count: np.full(count, 64),
+            pace=pace or AsFastAsPossible(),
+            patience=SECOND,
+            clock=clock or FakeClock(),
+            **settings,
+        )
+
+    return build
+
+
+def rows(directory: Path, table: Table, *names: str) -> list[tuple[int, ...]]:
+    found = [read_chunk(path, table) for _, _, path in chunks(directory, table)]
+    return [tuple(int(v) for v in row) for chunk in found for row in zip(*(chunk[n] for n in names), strict=True)]
+
+
+def test_the_window_holds_until_answers_come(tmp_path: Path, make: Callable[..., Producer], sender: Scripted) -> None:
+    producer = make()
+    for _ in range(5):
+        producer.step(0)
+    assert [(b.first_seq, len(b.sizes)) for b in sender.sent] == [(0, 4), (4, 4)]
+    sender.to_say.append(answered(np.array([1, 0, 2, 5]), Outcome.ACKED))
+    producer.step(0)
+    producer.step(0)
+    assert [b.first_seq for b in sender.sent] == [0, 4, 8]
+    assert rows(tmp_path, OUTCOME, "seq", "outcome") == [(1, 1), (0, 1), (2, 1), (5, 1)]
+    assert rows(tmp_path, SENT, "seq", "topic") == [(i, i % 2) for i in range(12)]
+
+
+def test_one_straggler_cannot_be_overtaken_for_ever(make: Callable[..., Producer], sender: Scripted) -> None:
+    producer = make(window=4, batch=1)
+    producer.step(0)  # seq 0 is never answered
+    for _ in range(100):
+        producer.step(0)
+        if sender.sent[-1].first_seq:
+            sender.to_say = [answered(np.array([sender.sent[-1].first_seq]), Outcome.ACKED)]
+            sender.sent[-1] = replace(sender.sent[-1], first_seq=0)  # each is answered once
+    assert len(sender.sent) == 8
+
+
+def test_a_lost_connection_makes_the_rest_unknown(
+    tmp_path: Path, make: Callable[..., Producer], sender: Scripted
+) -> None:
+    producer = make()
+    producer.step(0)
+    sender.to_say += [answered(np.array([2]), Outcome.ACKED), ConnectionLost("gone", 2)]
+    producer.step(0)
+    producer.step(0)
+    assert sorted(rows(tmp_path, OUTCOME, "seq", "outcome", "reason")) == [
+        (seq, *((1, 0) if seq == 2 else (3, 2))) for seq in range(8)
+    ]
+    assert sender.closed == 1
+
+
+def test_no_answer_in_time_is_unknown(tmp_path: Path, make: Callable[..., Producer], sender: Scripted) -> None:
+    clock = FakeClock()
+    producer = make(clock)
+    producer.step(0)
+    clock.sleep_until(clock.now() + 2 * SECOND)
+    producer.step(0)
+    assert set(rows(tmp_path, OUTCOME, "outcome", "reason")) == {(Outcome.UNKNOWN, TIMED_OUT)}
+
+
+def test_open_loop_sends_what_is_due_and_says_how_late(
+    tmp_path: Path, make: Callable[..., Producer], sender: Scripted
+) -> None:
+    clock = FakeClock(start=0, step=0)
+    producer = make(clock, AtRate(0, 10.0), window=100, batch=100)
+    producer.step(0)
+    assert [len(b.sizes) for b in sender.sent] == [1]  # the first is due at once
+    assert producer.next_at() == SECOND // 10
+    clock.sleep_until(SECOND)
+    producer.step(0)
+    assert [len(b.sizes) for b in sender.sent] == [1, 10]
+    late = [row[0] for row in rows(tmp_path, SENT, "late")]
+    assert late == [0, *(SECOND - i * SECOND // 10 for i in range(1, 11))]
+    sender.to_say.append(answered(np.arange(11), Outcome.ACKED))
+    clock.sleep_until(2 * SECOND)
+    producer.step(0)
+    latency = rows(tmp_path, OUTCOME, "latency", "late")
+    assert latency[0] == (2 * SECOND, 0) and latency[10] == (SECOND, 0)
+
+
+def test_after_a_restart_it_goes_on_where_it_was(make: Callable[..., Producer], sender: Scripted) -> None:
+    clock = FakeClock(start=SECOND, step=0)
+    producer = make(clock, AtRate(0, 10.0), quota=Quota(base=0, first=7, last=9))
+    producer.step(0)
+    assert [(b.first_seq, len(b.sizes)) for b in sender.sent] == [(7, 2)]
+    assert not producer.sending and not producer.finished
+    sender.to_say.append(answered(np.array([7, 8]), Outcome.ACKED))
+    producer.step(0)
+    assert producer.finished
+
+
+def test_asked_to_stop_it_waits_for_what_is_in_flight(make: Callable[..., Producer], sender: Scripted) -> None:
+    producer = make()
+    producer.step(0)
+    producer.stopping = True
+    producer.step(0)
+    assert len(sender.sent) == 1 and not producer.finished
+    sender.to_say.append(answered(np.arange(4), Outcome.REFUSED, 1))
+    producer.step(0)
+    assert producer.finished
