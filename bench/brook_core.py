@@ -1,25 +1,27 @@
 """How fast Brook's core is on SQLite, each figure beside the bare loop that it is to be compared with.
 
-    python bench/brook_core.py [--directory DIR] [--seconds S]
+    python bench/brook_core.py [--directory DIR] [--seconds S] [--rounds N]
 
 All with durability full (synchronous = FULL, WAL), bodies of 128 bytes. The directory decides which disk is
-measured. Contestants take turns, the best of three rounds counts.
+measured. A contestant and the bare loop that it is compared with run right after each other in each round; rates
+and ratios are the medians of the rounds.
 """
 
 import argparse
 import itertools
 import os
 import sqlite3
+import statistics
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from brook import Brook, Run
 
 BODY = 128
-ROUNDS = 3
 
 
 def bare(path: Path) -> sqlite3.Connection:
@@ -58,7 +60,7 @@ def brook_produce(path: Path, seconds: float, batch: int, topics: int = 1) -> fl
         return repeated(seconds, lambda: len(mq.append(columns, bodies)))
 
 
-def brook_produce_runs(path: Path, seconds: float, batch: int, topics: int) -> float:
+def produce_runs(path: Path, seconds: float, batch: int, topics: int) -> float:
     each = batch // topics
     block = memoryview(os.urandom(BODY * batch))
     with Brook(f"sqlite:///{path}") as mq:
@@ -85,7 +87,7 @@ def bare_consume(path: Path, messages: int, batch: int) -> float:
     return messages / (time.perf_counter() - begin)
 
 
-def brook_consume(path: Path, messages: int, batch: int, topics: int = 1, *, packed: bool = False) -> float:
+def brook_consume(path: Path, messages: int, batch: int, topics: int = 1) -> float:
     with Brook(f"sqlite:///{path}") as mq:
         ids = mq.create_topics(f"t{n}" for n in range(topics))
         bodies = [os.urandom(BODY) for _ in range(batch)]
@@ -94,14 +96,10 @@ def brook_consume(path: Path, messages: int, batch: int, topics: int = 1, *, pac
         mq.subscribe("all")
         begin, got = time.perf_counter(), 0
         while received := mq.receive("all", max_messages=batch):
-            got += len(received) if packed else len(received.bodies)
+            got += len(received.bodies)
             mq.ack(received)
         assert got == messages // batch * batch
         return got / (time.perf_counter() - begin)
-
-
-def commit_per_message(path: Path, seconds: float) -> float:
-    return bare_produce(path, seconds, 1)
 
 
 def one_by_one(path: Path, seconds: float, threads: int) -> float:
@@ -122,40 +120,47 @@ def one_by_one(path: Path, seconds: float, threads: int) -> float:
     return sum(counts) / seconds
 
 
+class Contest(NamedTuple):
+    name: str
+    run: Callable[[Path], float]  # messages a second
+    against: str | None = None  # the contest to be compared with
+    wanted: float | None = None  # the ratio to reach
+
+
+def contests(seconds: float, backlog: int) -> list[Contest]:
+    bare_writes, bare_reads, bare_commits = "bare executemany", "bare select", "bare, a commit per message"
+    return [
+        Contest(bare_writes, lambda p: bare_produce(p, seconds, 1000)),
+        Contest("append, 1 topic, batch 1000", lambda p: brook_produce(p, seconds, 1000), bare_writes, 0.7),
+        Contest("append, 256 topics, batch 4096", lambda p: brook_produce(p, seconds, 4096, 256), bare_writes),
+        Contest("append_runs, 256 topics, batch 4096", lambda p: produce_runs(p, seconds, 4096, 256), bare_writes),
+        Contest("append_runs, 256 topics, batch 16384", lambda p: produce_runs(p, seconds, 16384, 256), bare_writes),
+        Contest(bare_reads, lambda p: bare_consume(p, backlog, 1000)),
+        Contest("receive + ack, 1 topic, batch 1000", lambda p: brook_consume(p, backlog, 1000), bare_reads, 0.3),
+        Contest("receive + ack, 256 topics, batch 4096", lambda p: brook_consume(p, backlog, 4096, 256), bare_reads),
+        Contest(bare_commits, lambda p: bare_produce(p, seconds, 1)),
+        Contest("send, 1 thread", lambda p: one_by_one(p, seconds, 1), bare_commits),
+        Contest("send, 20 threads", lambda p: one_by_one(p, seconds, 20), bare_commits, 5),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--directory", type=Path, help="where the databases go; a temporary one by default")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each contestant and round")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each contestant and round")
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    s, backlog = options.seconds, int(options.seconds * 200_000)
-    contests: list[tuple[str, Callable[[Path], float]]] = [
-        ("bare executemany, 1 topic, batch 1000", lambda p: bare_produce(p, s, 1000)),
-        ("brook append, 1 topic, batch 1000", lambda p: brook_produce(p, s, 1000)),
-        ("bare select, 1 topic, batch 1000", lambda p: bare_consume(p, backlog, 1000)),
-        ("brook receive + ack, 1 topic, batch 1000", lambda p: brook_consume(p, backlog, 1000)),
-        ("bare, a commit per message, 1 thread", lambda p: commit_per_message(p, s)),
-        ("brook send, 1 thread", lambda p: one_by_one(p, s, 1)),
-        ("brook send, 20 threads", lambda p: one_by_one(p, s, 20)),
-        ("brook append, 256 topics, batch 4096", lambda p: brook_produce(p, s, 4096, 256)),
-        ("brook append_runs, 256 topics, batch 4096", lambda p: brook_produce_runs(p, s, 4096, 256)),
-        ("brook append_runs, 256 topics, batch 16384", lambda p: brook_produce_runs(p, s, 16384, 256)),
-        ("brook receive + ack, 256 topics, batch 4096", lambda p: brook_consume(p, backlog, 4096, 256)),
-        (
-            "brook receive + ack, packed, 256 topics, batch 4096",
-            lambda p: brook_consume(p, backlog, 4096, 256, packed=True),
-        ),
-    ]
-    best = dict.fromkeys((name for name, _ in contests), 0.0)
-    for _ in range(ROUNDS):
-        for name, contest in contests:
-            with tempfile.TemporaryDirectory(dir=options.directory) as directory:
-                best[name] = max(best[name], contest(Path(directory) / "bench.db"))
-    for name, rate in best.items():
-        print(f"{name:55} {rate:12,.0f} messages/s")
-    names = list(best)
-    print(f"produce: {best[names[1]] / best[names[0]]:.2f} of bare (wanted 0.7)")
-    print(f"consume: {best[names[3]] / best[names[2]]:.2f} of bare (wanted 0.3)")
-    print(f"one by one, 20 threads: {best[names[6]] / best[names[4]]:.1f} x a commit per message (wanted 5)")
+    field = contests(options.seconds, int(options.seconds * 200_000))
+    rates: dict[str, list[float]] = {contest.name: [] for contest in field}
+    for _, contest in itertools.product(range(options.rounds), field):
+        with tempfile.TemporaryDirectory(dir=options.directory) as directory:
+            rates[contest.name].append(contest.run(Path(directory) / "bench.db"))
+    for name, _, against, wanted in field:
+        line = f"{name:38} {statistics.median(rates[name]):12,.0f} messages/s"
+        if against:
+            ratio = statistics.median(a / b for a, b in zip(rates[name], rates[against], strict=True))
+            line += f"  {ratio:5.2f} x {against}" + (f" (wanted {wanted})" if wanted else "")
+        print(line)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """A real browser on a pipe: pages are opened, measured and pointed at as a reader would."""
 
-import base64
 import fcntl
 import json
 import os
@@ -128,10 +127,6 @@ class Page:
     def requests(self) -> list[str]:
         sent = [event for event in self.browser.events if event.get("method") == "Network.requestWillBeSent"]
         return [str(event["params"]["request"]["url"]) for event in sent]
-
-    def screenshot(self, path: Path) -> None:
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        path.write_bytes(base64.b64decode(data))
 
 
 @pytest.fixture(scope="session")

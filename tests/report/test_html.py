@@ -124,7 +124,7 @@ def test_nothing_recorded_is_said_and_not_drawn_as_zero() -> None:
 def test_percentile_among_those_that_never_came_back_is_never() -> None:
     rows = render(sample_run(held_trial()))
     assert '<th scope="row">p99.99</th><td data-label="sent → ack">never</td>' in rows
-    assert '<th scope="row">p99.9</th><td data-label="sent → ack">17.7 ms</td>' in rows
+    assert '<th scope="row">p99.9</th><td data-label="sent → ack">24.0 ms</td>' in rows
 
 
 def test_fault_without_recovery_says_never() -> None:
@@ -140,6 +140,11 @@ def test_blind_spots_are_told_with_a_power_cut_only() -> None:
     killed["faults"][0]["name"] = "kill"
     assert BLIND_SPOTS[0] in _text(held_trial())
     assert BLIND_SPOTS[0] not in _text(killed)
+
+
+def test_a_bar_that_is_not_to_scale_says_so() -> None:
+    assert "The thinnest parts are drawn wider than they are." in _text(held_trial())
+    assert "The thinnest parts" not in _text(unknown_trial())
 
 
 def test_losses_are_placed_in_words_and_in_lanes() -> None:

@@ -3,33 +3,43 @@
 A thread that finds nobody committing commits at once: a lone sender waits for nobody. One that finds
 another committing queues up and sleeps. When a commit is done, the first in the queue is woken to commit
 everything that has gathered by then, for all of them; so while one commit is being synced, the next
-one's messages come together.
+one's messages come together. Single messages to one topic are packed into one run.
 """
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from brook.errors import BrookError, StoreFailed
-from brook.packing import Run
+from brook.packing import Body, Extra, Run, pack
 
 
 class _Send:
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self.runs = runs
-        self.firsts: list[int] | None = None
+    """What one thread wants stored, and the offsets or the error that it is waiting for."""
+
+    __slots__ = ("asleep", "error", "offsets")
+
+    def __init__(self) -> None:
+        self.offsets: list[int] | None = None
         self.error: BrookError | None = None
         self.asleep = threading.Lock()
         self.asleep.acquire()
 
-    @property
-    def settled(self) -> bool:
-        return self.firsts is not None or self.error is not None
 
-    def result(self) -> list[int]:
-        if self.error is not None:
-            raise self.error
-        assert self.firsts is not None
-        return self.firsts
+class _SendOne(_Send):
+    __slots__ = ("body", "extra", "topic")
+
+    def __init__(self, topic: int, body: Body, extra: Extra | None) -> None:
+        super().__init__()
+        self.topic, self.body, self.extra = topic, body, extra
+
+
+class _SendRuns(_Send):
+    __slots__ = ("runs",)
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        super().__init__()
+        self.runs = runs
 
 
 class GroupCommit:
@@ -39,39 +49,59 @@ class GroupCommit:
         self._queue: list[_Send] = []
         self._committing = False
 
-    def __call__(self, runs: Sequence[Run]) -> list[int]:
+    def one(self, topic: int, body: Body, extra: Extra | None) -> int:
+        """Store a message; its offset."""
+        return self._settle(_SendOne(topic, body, extra))[0]
+
+    def runs(self, runs: Sequence[Run]) -> list[int]:
         """Store the runs; the first offset of each."""
-        send = _Send(runs)
+        return self._settle(_SendRuns(runs)) if runs else []
+
+    def _settle(self, send: _Send) -> list[int]:
         with self._mutex:
             self._queue.append(send)
             must_wait, self._committing = self._committing, True
         if must_wait:
             send.asleep.acquire()
-        if not send.settled:
+        if send.offsets is None and send.error is None:
             self._commit_queue()
-        return send.result()
+        if send.offsets is None:
+            raise send.error or AssertionError("woken without a result")
+        return send.offsets
 
     def _commit_queue(self) -> None:
         with self._mutex:
             sends, self._queue = self._queue, []
         try:
             self._commit(sends)
-        finally:
-            self._pass_on()
-            for send in sends:
-                send.asleep.release()
-
-    def _commit(self, sends: list[_Send]) -> None:
-        try:
-            firsts = iter(self._append([run for send in sends for run in send.runs]))
         except BaseException as error:
             for send in sends:
                 send.error = _for_others(error)
             raise
-        for send in sends:
-            send.firsts = [next(firsts) for _ in send.runs]
+        finally:
+            self._wake_next()
+            for send in sends:
+                send.asleep.release()
 
-    def _pass_on(self) -> None:
+    def _commit(self, sends: list[_Send]) -> None:
+        many = [send for send in sends if isinstance(send, _SendRuns)]
+        by_topic: defaultdict[int, list[_SendOne]] = defaultdict(list)
+        for send in sends:
+            if isinstance(send, _SendOne):
+                by_topic[send.topic].append(send)
+        packed = [
+            (ones, pack(topic, [one.body for one in ones], [one.extra for one in ones]))
+            for topic, ones in by_topic.items()
+        ]
+        firsts = iter(self._append([r for s in many for r in s.runs] + [r for _, runs in packed for r in runs]))
+        for send in many:
+            send.offsets = [next(firsts) for _ in send.runs]
+        for ones, runs in packed:
+            first, *_ = [next(firsts) for _ in runs]
+            for offset, one in enumerate(ones, first):
+                one.offsets = [offset]
+
+    def _wake_next(self) -> None:
         with self._mutex:
             self._committing = bool(self._queue)
             if self._queue:

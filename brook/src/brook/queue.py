@@ -95,8 +95,8 @@ class Brook:
         properties: Mapping[str, str] | None = None,
     ) -> MessageId:
         """Store a message. Once this returns it is there to stay, as durability says."""
-        (sent,) = self.send_many([Outgoing(topic, body, key, tags, properties or {})])
-        return sent
+        extra = (key, tags, dict(properties or {})) if key is not None or tags or properties else None
+        return MessageId(topic, self._sender.one(topic, body, extra))
 
     def send_many(self, messages: Iterable[Outgoing]) -> list[MessageId]:
         """Store all the messages or none."""

@@ -16,6 +16,11 @@ class Sender:
         self._auto_create = auto_create
         self._max_body = max_body
 
+    def one(self, topic: str, body: Body, extra: Extra | None) -> int:
+        self._check_size(len(body))
+        (topic_id,) = self._named([topic])
+        return self._commit.one(topic_id, body, extra)
+
     def append(
         self, topics: Sequence[int | str], bodies: Sequence[Body], extras: Sequence[Extra | None] = ()
     ) -> list[int]:
@@ -27,12 +32,12 @@ class Sender:
         for topic, indexes in self._by_topic(topics):
             placed.append((len(runs), indexes))
             runs += pack(topic, [bodies[i] for i in indexes], [extras[i] for i in indexes] if extras else ())
-        return _offsets(len(bodies), placed, self._commit(runs) if runs else [])
+        return _offsets(len(bodies), placed, self._commit.runs(runs))
 
     def append_runs(self, runs: Sequence[Run]) -> list[int]:
         self._topics.require({run.topic for run in runs})
         self._check_size(max(map(largest_body, runs), default=0))
-        return self._commit(runs) if runs else []
+        return self._commit.runs(runs)
 
     def _by_topic(self, topics: Sequence[int | str]) -> list[tuple[int, list[int]]]:
         """The ids of the topics, each with the indexes at which it stands."""
@@ -46,8 +51,10 @@ class Sender:
         names = [topic for topic in topics if isinstance(topic, str)]
         ids = [topic for topic in topics if not isinstance(topic, str)]
         self._topics.require(ids)
-        of_names = self._topics.create(names) if self._auto_create else self._topics.ids(names)
-        return {**dict(zip(names, of_names, strict=True)), **dict(zip(ids, ids, strict=True))}
+        return {**dict(zip(names, self._named(names), strict=True)), **dict(zip(ids, ids, strict=True))}
+
+    def _named(self, names: list[str]) -> list[int]:
+        return self._topics.create(names) if self._auto_create else self._topics.ids(names)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_body:

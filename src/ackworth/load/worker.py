@@ -61,7 +61,7 @@ def main() -> int:
     die_with(order.parent)
     try:
         {"prepare": prepare, "produce": produce, "consume": consume}[order.role](order)
-    except (AckworthError, OSError) as error:
+    except (AckworthError, contract.ConnectionLost, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - the conductor reads it
         return 3
     return 0

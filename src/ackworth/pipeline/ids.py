@@ -81,9 +81,6 @@ class PlaceSet:
 
     buckets: dict[int, bytes] = field(default_factory=dict)
 
-    def add(self, bucket: int, bits: Bits) -> None:
-        self.buckets[bucket] = zlib.compress(bits, 1)
-
     def bits(self, bucket: int) -> Bits:
         found = self.buckets.get(bucket)
         return np.zeros(BUCKET // 8, np.uint8) if found is None else np.frombuffer(zlib.decompress(found), np.uint8)
@@ -104,6 +101,10 @@ class PlaceSet:
         for bucket in self.buckets:
             flags[bucket * BUCKET : (bucket + 1) * BUCKET] = unpack(self.bits(bucket))
         return flags
+
+
+def compress(bits: Bits) -> bytes:
+    return zlib.compress(bits, 1)
 
 
 def unpack(bits: bytes | Bits) -> npt.NDArray[np.bool_]:

@@ -17,10 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ackworth.history.reader import RowGroup
 from ackworth.model.result import Account, GroupAccount, TrialResult
 from ackworth.pipeline.context import Context
-from ackworth.pipeline.ids import PlaceSet
+from ackworth.pipeline.ids import Int64s, PlaceSet
 from ackworth.pipeline.rows import Rows
 
 Key = int
@@ -107,6 +109,11 @@ def smallest(names: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def ids_of(rows: Rows) -> list[tuple[int, int]]:
     return smallest(zip(rows["producer"].tolist(), rows["seq"].tolist(), strict=True))
+
+
+def names_of(context: Context, places: Sequence[Int64s]) -> list[str]:
+    """The first places that are to be named, each once."""
+    return context.ids.names(np.unique(np.concatenate(places))[:NAMED]) if places else []
 
 
 def dumps(value: Any) -> bytes:

@@ -67,6 +67,12 @@ class Rows:
         for value in values:
             yield value, self.equal(column, value)
 
+    def by_reader(self) -> Iterator[tuple[int, int, Rows]]:
+        """Deliveries for each consumer and its group."""
+        for consumer, rows in self.by("consumer"):
+            for group, part in rows.by("group"):
+                yield consumer, group, part
+
     def flagged(self, flag: Delivery) -> Mask:
         return (self["flags"] & flag) != 0
 

@@ -6,7 +6,8 @@ from ackworth.model.result import Resource, TrialResult
 from ackworth.report.chart import Line, Span, TimeChart, time_chart, time_domain
 from ackworth.report.markup import Html, tag
 from ackworth.report.scale import Clock, Linear, Logarithmic, Scale
-from ackworth.report.text import count, duration, rate, significant, size, words
+from ackworth.report.summary import rates
+from ackworth.report.text import count, duration, significant, size
 from ackworth.report.thin import Values
 
 SMALL_POINTS = 160
@@ -21,8 +22,7 @@ def throughput(trial: TrialResult, limit: int) -> Html:
         Line("delivered", "delivered", series["delivered"]),
     ]
     scale = Linear.over(value for line in lines for value in line.values)
-    means = [f"{words(key).removesuffix(' per second')} {rate(value)}" for key, value in trial["throughput"].items()]
-    summary = f"Messages per second. {_sentence(means)}"
+    summary = f"Messages per second. {_sentence(rates(trial))}"
     return _over_time(trial, "Throughput", summary, lines, scale, count, limit)
 
 
@@ -35,7 +35,7 @@ def latency(trial: TrialResult, limit: int) -> Html:
         Line("delivery p99", "delivered", series["delivery_p99"]),
     ]
     scale = Logarithmic.over(value for line in lines for value in line.values)
-    highest = [f"highest {line.name} {duration(_highest(line.values))}" for line in lines[1::2]]
+    highest = ", ".join(f"highest {line.name} {duration(_highest(line.values))}" for line in lines[1::2])
     summary = f"From sending, by the second; each gridline is ten times the one below. {_sentence(highest)}"
     return _over_time(trial, "Latency", summary, lines, scale, duration, limit)
 
@@ -130,6 +130,5 @@ def _highest(values: Values) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _sentence(parts: Sequence[str]) -> str:
-    text = ", ".join(parts)
+def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -39,6 +39,9 @@ def account_picture(account: Account, groups: Sequence[GroupAccount]) -> Html:
     for group in groups:
         columns = zip((acked, unknown + unanswered, refused), _group_parts(account, group), strict=True)
         rows.append(_row(f"reached group {group['name']}", list(columns)))
+    drawn = [*parts, *(part for group in groups for column in _group_parts(account, group) for part in column)]
+    if any(0 < part.number < SLIVER * account["sent"] for part in drawn):
+        rows.append(tag("p", "The thinnest parts are drawn wider than they are.", class_="quiet"))
     words = ", ".join(f"{part.name} {count(part.number)}" for part in parts)
     return tag("div", *rows, class_="account", role="img", aria_label=f"Sent {count(account['sent'])}: {words}")
 

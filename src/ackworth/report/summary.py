@@ -1,7 +1,7 @@
 """A trial in a line: what the overview of the page and that of the terminal show."""
 
 from ackworth.model.result import Latency, TrialResult
-from ackworth.report.text import UNKNOWN, count, duration, rate, seconds
+from ackworth.report.text import UNKNOWN, count, duration, rate, seconds, words
 
 NEVER = "never"  # it had not come back when the trial ended
 COLUMNS = ("Trial", "Verdict", "Acked", "Lost", "Acked per second", "Ack p99", "Recovery")
@@ -16,6 +16,12 @@ def figures(trial: TrialResult) -> list[str]:
         _ack_p99(trial),
         _recovery(trial),
     ]
+
+
+def rates(trial: TrialResult) -> str:
+    """All rates in a line: 'acked 18,987/s, acked peak 22,252/s'."""
+    rows = [(words(key).removesuffix(" per second"), rate(number)) for key, number in trial["throughput"].items()]
+    return ", ".join(f"{name} {shown}" for name, shown in rows)
 
 
 def absent(latency: Latency) -> str:

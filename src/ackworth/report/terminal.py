@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from ackworth.model.result import CheckResult, FaultResult, GroupAccount, Latency, RunResult, TrialResult
-from ackworth.report.summary import COLUMNS, NEVER, absent, figures
-from ackworth.report.text import SYMBOLS, clean, count, duration, fields, rate, seconds, words
+from ackworth.report.summary import COLUMNS, NEVER, absent, figures, rates
+from ackworth.report.text import SYMBOLS, clean, count, duration, fields, seconds, words
 
 DETAILED_TRIALS = 3  # with more of them, only what did not hold is told
 NARROWEST, USUAL, WIDEST = 40, 100, 120
@@ -82,7 +82,7 @@ def _facts(trial: TrialResult, style: Style) -> list[str]:
     facts = [
         ("account", _account(trial)),
         *((f"group {group['name']}", _group(group)) for group in trial["groups"]),
-        ("throughput", ", ".join(f"{_what(key)} {rate(number)}" for key, number in trial["throughput"].items())),
+        ("throughput", rates(trial)),
         *((words(name).replace(" to ", "→"), _latency(found)) for name, found in trial["latency"].items()),
         *((f"{fault['name']} {fault['node']}".strip(), _recovery(fault)) for fault in trial["faults"]),
         *(("note", note) for note in trial["notes"]),
@@ -110,10 +110,6 @@ def _group(group: GroupAccount) -> str:
     repeats = [f"{count(group['duplicates']['extra'])} duplicates"] if group["duplicates"]["extra"] else []
     got = f"{count(group['expected'] - group['lost'])} of {count(group['expected'])} acked delivered"
     return ", ".join([got, f"{count(group['lost'])} lost", *found, *repeats])
-
-
-def _what(key: str) -> str:
-    return words(key).removesuffix(" per second")
 
 
 def _latency(latency: Latency) -> str:

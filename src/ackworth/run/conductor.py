@@ -48,7 +48,7 @@ Report = Callable[[str, dict[str, Any]], None]  # how far the trial is: the phas
 
 class Conductor:
     def __init__(self, trial: TrialPlan, directory: Path, run: str, seed: int, report: Report) -> None:
-        self._name, self._plan, self._directory = trial.name, trial.plan, directory
+        self._name, self._plan, self._directory = trial.name, trial.plan, directory.resolve()
         self._run, self._seed, self._report = run, seed, report
         self._broker = registry.find(trial.plan.broker.kind)
         self._settings = registry.settle(self._broker, trial.plan.broker.settings)

@@ -85,14 +85,13 @@ def unknown_trial(name: str = "item-2-no-root") -> TrialResult:
     """The cut could not be had, so nothing was tried and nothing is known."""
     reason = "no loop device can be had without root: run as root"
     trial = _trial(name, f"The power cut was unavailable: {reason}.", _account(), [], [])
-    nothing: Latency = _latency(0, 0, None)
     empty = Series(t=[], sent=[], acked=[], delivered=[], ack_p50=[], ack_p99=[], delivery_p50=[], delivery_p99=[])
     checks = [_check("lost", "no acked message is lost", Verdict.UNKNOWN, None, reason)]
     return {
         **trial,
         "verdict": Verdict.UNKNOWN,
         "checks": checks,
-        "latency": dict.fromkeys(trial["latency"], nothing),
+        "latency": {name: _no_latency() for name in trial["latency"]},
         "throughput": dict.fromkeys(trial["throughput"]),
         "faults": [],
         "phases": [],
@@ -116,8 +115,8 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
         groups=groups,
         losses=losses,
         latency={
-            "sent_to_ack": _latency(account["acked"], account["unanswered"], 6.1 * MILLISECOND),
-            "sent_to_delivery": _latency(account["acked"], lost, 2.4 * SECOND),
+            "sent_to_ack": _latency(account["acked"], account["unanswered"], *(n * MILLISECOND for n in (2.3, 14, 41))),
+            "sent_to_delivery": _latency(account["acked"] - lost, lost, *(n * SECOND for n in (9.9, 17.6, 21))),
         },
         throughput=_throughput(series),
         faults=[_power_cut()],
@@ -243,22 +242,27 @@ def _throughput(series: Series) -> dict[str, float | None]:
     }
 
 
-def _latency(count: int, censored: int, p99: float | None) -> Latency:
-    def times(factor: float) -> float | None:
-        return None if p99 is None else p99 * factor
+def _latency(count: int, censored: int, p50: float, p99: float, longest: float) -> Latency:
+    def above(tail: float, value: float) -> float | None:
+        """A percentile with this share of the messages above it; None if it lies among the censored."""
+        return None if censored > tail * (count + censored) else value
 
+    p999 = (p99 * longest) ** 0.5
     return Latency(
         count=count,
         censored=censored,
-        mean=times(0.45),
-        p50=times(0.38),
-        p90=times(0.62),
-        p99=p99,
-        p999=times(2.9),
-        # With more than one message in ten thousand censored, this percentile lies among them.
-        p9999=None if censored * 10_000 > count else times(4.2),
-        max=None if p99 is None else int(p99 * 5),
+        mean=p50 * 1.1,
+        p50=above(0.5, p50),
+        p90=above(0.1, (p50 * p99) ** 0.5),
+        p99=above(0.01, p99),
+        p999=above(0.001, p999),
+        p9999=above(0.0001, (p999 * longest) ** 0.5),
+        max=int(longest),
     )
+
+
+def _no_latency() -> Latency:
+    return Latency(count=0, censored=0, mean=None, p50=None, p90=None, p99=None, p999=None, p9999=None, max=None)
 
 
 _PROCESSES = {"node:brook": 0.92, "worker:producer-0": 0.31, "worker:producer-1": 0.28, "scribe": 0.06}

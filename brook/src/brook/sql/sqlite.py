@@ -82,10 +82,12 @@ FOLLOW_NEW_TOPICS = """
 
 # --- sending
 
-# The next offsets of the topics whose ids are in a JSON array.
-NEXT_OFFSETS = "SELECT id, next FROM brook_topic WHERE id IN (SELECT value FROM json_each(?))"
-
-LAST_BODY = "SELECT coalesce(max(id), 0) FROM brook_body"
+# The last body's id, as that of topic 0, and the next offsets of the topics whose ids are in a JSON array.
+NEXT_OFFSETS = """
+    SELECT 0, coalesce(max(id), 0) FROM brook_body
+    UNION ALL
+    SELECT id, next FROM brook_topic WHERE id IN (SELECT value FROM json_each(?))
+"""
 
 ADD_BODY = "INSERT INTO brook_body (id, data, sizes, extras) VALUES (?, ?, ?, ?)"
 

@@ -59,7 +59,7 @@ class SqliteStore:
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         with self._database.writing(_logged(runs)) as db:
             nexts = _next_offsets(db, {run.topic for run in runs})
-            (last_body,) = db.execute(sql.LAST_BODY).fetchone()
+            last_body = nexts.pop(0)
             firsts = []
             for run in runs:
                 firsts.append(nexts[run.topic])
@@ -157,7 +157,8 @@ def _group_id(db: sqlite3.Connection, group: str) -> int:
 
 
 def _next_offsets(db: sqlite3.Connection, topics: set[int]) -> dict[int, int]:
-    nexts = dict(db.execute(sql.NEXT_OFFSETS, (json.dumps(list(topics)),)).fetchall())
+    """And the last body's id, as the next offset of topic 0."""
+    nexts = dict(db.execute(sql.NEXT_OFFSETS, (str(list(topics)),)).fetchall())
     _require_none_missing(topics - nexts.keys())
     return nexts
 

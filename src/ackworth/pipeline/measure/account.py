@@ -18,8 +18,8 @@ import numpy as np
 
 from ackworth.model.outcome import Outcome
 from ackworth.pipeline.context import Context
-from ackworth.pipeline.ids import BUCKET, Bits, Int64s, PlaceSet, count, places_in
-from ackworth.pipeline.measurement import NAMED, TOTAL, Findings, Key, Measurement, ids_of, smallest
+from ackworth.pipeline.ids import BUCKET, Bits, Int64s, PlaceSet, compress, count, places_in
+from ackworth.pipeline.measurement import NAMED, TOTAL, Findings, Key, Measurement, ids_of, names_of, smallest
 from ackworth.pipeline.rows import Rows
 from ackworth.pipeline.seen import Came, Seen
 
@@ -32,7 +32,7 @@ class GroupBucket(NamedTuple):
     """One bucket's account of one group."""
 
     counts: dict[str, int]
-    sets: dict[str, Bits]  # what later stages look at; empty ones are left out
+    sets: dict[str, bytes]  # what later stages look at, compressed; empty ones are left out
     named: dict[str, Int64s]
 
 
@@ -113,7 +113,7 @@ class Accounting(Measurement):
             for what, places in named.items():
                 places += [part.named[what] for part in parts if what in part.named]
         for what, places in named.items():
-            findings.offenders[what] = _names(context, places)
+            findings.offenders[what] = names_of(context, places)
         in_range = findings.offenders["phantom"]
         findings.offenders["phantom"] = [*in_range, *(f"{p}/{seq}" for p, seq in strays)][:NAMED]
 
@@ -181,7 +181,7 @@ def _group_bucket(
     named = {"resurrected": resurrected, "phantom": sets["phantom"]}
     return GroupBucket(
         counts,
-        {what: bits for what, bits in sets.items() if bits.any()},
+        {what: compress(bits) for what, bits in sets.items() if bits.any()},
         {what: places_in(bucket, bits, NAMED) for what, bits in named.items() if bits.any()},
     )
 
@@ -216,8 +216,8 @@ def _conclude_sets(context: Context, buckets: Mapping[int, Any], findings: Findi
         for bucket, (_, groups) in buckets.items():
             for group, part in enumerate(groups):
                 if what in part.sets:
-                    findings.sets[what][group].add(bucket, part.sets[what])
-    findings.offenders["lost"] = _names(context, [lost.first(NAMED) for lost in findings.sets["lost"]])
+                    findings.sets[what][group].buckets[bucket] = part.sets[what]
+    findings.offenders["lost"] = names_of(context, [lost.first(NAMED) for lost in findings.sets["lost"]])
 
 
 def _conclude_group(group: int, totals: Counter[Any], parts: list[GroupBucket], findings: Findings) -> None:
@@ -235,7 +235,3 @@ def _conclude_group(group: int, totals: Counter[Any], parts: list[GroupBucket], 
     found["phantom"] = counts["phantom"] + strays
     placed: list[int] = findings.shared.setdefault("placed", [])
     placed.append(totals["placed", group])
-
-
-def _names(context: Context, places: list[Int64s]) -> list[str]:
-    return context.ids.names(np.unique(np.concatenate(places))[:NAMED]) if places else []

@@ -1,0 +1,191 @@
+"""Duplicates and order, second look: all deliveries of the messages that came more than once.
+
+Deliveries of one message to one group, in the order of their times, are a first one and repeats.
+A repeat is flagged (the broker said that it may be one), explained (a fault or a worker's death lies
+between it and the delivery before it), or unexplained. Only a first delivery can be reordered.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ackworth.history.reader import RowGroup
+from ackworth.model.outcome import Delivery
+from ackworth.pipeline.context import Context
+from ackworth.pipeline.ids import BUCKET_BITS, Int64s, PlaceSet, places_in
+from ackworth.pipeline.measure.order import reader_key
+from ackworth.pipeline.measurement import NAMED, TOTAL, Findings, Key, Measurement, Request, names_of
+from ackworth.pipeline.rows import Mask, Rows
+from ackworth.pipeline.streams import Streams
+
+
+class Knows(NamedTuple):
+    again: dict[int, PlaceSet]  # by group: messages that came more than once
+    phantom: dict[int, PlaceSet]  # by group: messages that were never sent
+    suspects: dict[Any, Any]  # row groups that may hold reordered messages: see measure.order
+
+
+class Repeats(NamedTuple):
+    """Deliveries of messages that came more than once, as columns."""
+
+    group: npt.NDArray[np.int16]
+    place: Int64s
+    t: Int64s
+    redelivered: Mask
+    late: Mask
+
+    def take(self, chosen: Mask | Int64s) -> "Repeats":
+        return Repeats(*(column[chosen] for column in self))
+
+
+class Duplicates(Measurement):
+    name = "duplicates"
+    stage = 2
+    needs = ("account", "order")
+    columns = {"delivered": ("consumer", "group", "producer", "topic", "seq", "t", "flags")}  # noqa: RUF012
+
+    @classmethod
+    def request(cls, context: Context, findings: Findings, groups: Sequence[RowGroup]) -> Request | None:
+        again = {g: places for g, places in enumerate(findings.sets["again"]) if places.buckets}
+        suspects = findings.shared["suspects"]
+        if not again and not suspects:
+            return None
+        phantom = {g: findings.sets["phantom"][g] for g in again}
+        wanted = _holding(context, groups, again.values()) | suspects.keys()
+        return Request(Knows(again, phantom, suspects), frozenset(wanted))
+
+    def __init__(self, context: Context, knows: Knows) -> None:
+        super().__init__(context, knows)
+        self._again = {group: places.flags(context.ids) for group, places in knows.again.items()}
+        self._at: Any = None
+        self._streams: dict[Key, Streams] = {}
+        self._found: list[Repeats] = []
+        self._reordered: Counter[int] = Counter()
+        self._named = np.zeros(0, np.int64)
+
+    def fold(self, table: str, rows: Rows) -> None:
+        if rows.group.place != self._at:
+            self._at, self._streams = rows.group.place, {}
+        for consumer, group, part in rows.by_reader():
+            placed = part.intact.placed
+            if len(placed):
+                late = self._late(reader_key(consumer, group), placed)
+                again = self._again[group][placed.places] if group in self._again else np.zeros(len(placed), np.bool_)
+                self._keep(placed, group, late, again)
+
+    def _late(self, key: Key, rows: Rows) -> Mask:
+        none = np.zeros(len(rows), np.bool_)
+        if key not in self.knows.suspects.get(self._at, {}):
+            return none
+        if key not in self._streams:
+            self._streams[key] = Streams(self.context)
+            self._streams[key].carry(*self.knows.suspects[self._at][key])
+        late = self._streams[key].late(rows)
+        return none if late is None else late & ~rows.flagged(Delivery.REDELIVERED)
+
+    def _keep(self, rows: Rows, group: int, late: Mask, again: Mask) -> None:
+        reordered = late & ~again
+        if reordered.any():
+            self._reordered[group] += int(np.count_nonzero(reordered))
+            self._named = np.unique(np.append(self._named, rows.places[reordered]))[:NAMED]
+        if again.any():
+            groups = np.full(len(rows), group, np.int16)
+            redelivered = rows.flagged(Delivery.REDELIVERED)
+            self._found.append(Repeats(groups, rows.places, rows["t"], redelivered, late).take(again))
+
+    def partials(self) -> Iterable[tuple[Key, Any]]:
+        yield TOTAL, (self._reordered, self._named)
+        if self._found:
+            found = Repeats(*(np.concatenate(columns) for columns in zip(*self._found, strict=True)))
+            buckets = found.place >> BUCKET_BITS
+            for bucket in np.unique(buckets).tolist():
+                yield bucket, found.take(buckets == bucket)
+
+    @classmethod
+    def reduce(cls, context: Context, knows: Knows, key: Key, partials: list[Any]) -> Any:
+        if key != TOTAL:
+            found = Repeats(*(np.concatenate(columns) for columns in zip(*partials, strict=True)))
+            return _classify(context, knows, key, found)
+        reordered: Counter[int] = Counter()
+        for some, _ in partials:
+            reordered.update(some)
+        return reordered, np.unique(np.concatenate([named for _, named in partials]))[:NAMED]
+
+    @classmethod
+    def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
+        reordered, late_named = found.get(TOTAL, (Counter(), np.zeros(0, np.int64)))
+        buckets = [found[key] for key in found if key != TOTAL]
+        counts: Counter[Any] = Counter()
+        for some, *_ in buckets:
+            counts.update(some)
+        for number, group in enumerate(findings.groups):
+            split = {kind: counts[kind, number] for kind in ("flagged", "explained", "unexplained")}
+            group["duplicates"] = {"extra": sum(split.values()), **split}  # type: ignore[typeddict-item]
+            group["reordered"] = reordered[number] + counts["reordered", number]
+            group["phantom"] += counts["phantom", number]
+            _check_sum(group, findings.shared["placed"][number], counts["phantom", number], findings, number)
+        findings.offenders["duplicates"] = names_of(context, [unexplained for _, unexplained, _ in buckets])
+        findings.offenders["reordered"] = names_of(context, [late_named, *(late for _, _, late in buckets)])
+
+
+def _holding(context: Context, groups: Sequence[RowGroup], sets: Iterable[PlaceSet]) -> set[Any]:
+    """The row groups that may hold one of these messages. Deliveries of all producers are mixed: seqs decide."""
+    ids = context.ids
+    held = np.zeros((max(ids.counts, default=0) >> BUCKET_BITS) + 1, np.bool_)
+    for places in sets:
+        for bucket in places.buckets:
+            found = places_in(bucket, places.bits(bucket))
+            held[(found - ids.starts[ids.producers_of(found)]) >> BUCKET_BITS] = True
+    wanted = set()
+    for group in groups:
+        if group.table == "delivered":
+            low, high = (max(0, seq) >> BUCKET_BITS for seq in group.bounds["seq"])
+            if held[low : high + 1].any():
+                wanted.add(group.place)
+    return wanted
+
+
+def _classify(context: Context, knows: Knows, bucket: int, found: Repeats) -> tuple[Counter[Any], Int64s, Int64s]:
+    found = found.take(np.lexsort((found.late, found.redelivered, found.t, found.place, found.group)))
+    first = np.ones(len(found.t), np.bool_)
+    first[1:] = (found.place[1:] != found.place[:-1]) | (found.group[1:] != found.group[:-1])
+    phantom = np.zeros(len(first), np.bool_)
+    for group, places in knows.phantom.items():
+        phantom |= (found.group == group) & np.isin(found.place, places_in(bucket, places.bits(bucket)))
+    between = np.zeros(len(first), np.bool_)
+    between[1:] = _marked_between(context, found.t[:-1], found.t[1:])
+    repeat = ~first & ~phantom
+    kinds = {
+        "phantom": ~first & phantom,
+        "flagged": repeat & found.redelivered,
+        "explained": repeat & ~found.redelivered & between,
+        "unexplained": repeat & ~found.redelivered & ~between,
+        "reordered": first & found.late,
+    }
+    counts: Counter[Any] = Counter()
+    for kind, mask in kinds.items():
+        for group, number in zip(*np.unique(found.group[mask], return_counts=True), strict=True):
+            counts[kind, int(group)] = int(number)
+    unexplained, late = (np.unique(found.place[kinds[kind]])[:NAMED] for kind in ("unexplained", "reordered"))
+    return counts, unexplained, late
+
+
+def _marked_between(context: Context, begins: Int64s, ends: Int64s) -> Mask:
+    """Whether a fault or a worker's death overlaps each span of time."""
+    marks = context.marked("fault", "worker-died")
+    if not marks:
+        return np.zeros(len(begins), np.bool_)
+    mark_begins = np.array([mark.t_begin for mark in marks])
+    latest_end = np.maximum.accumulate([mark.t_end for mark in marks])
+    begun = np.searchsorted(mark_begins, ends, side="right")
+    return (begun > 0) & (latest_end[begun - 1] >= begins)
+
+
+def _check_sum(group: Any, placed: int, phantoms: int, findings: Findings, number: int) -> None:
+    """Every intact delivery of the group is a first one, a repeat, or of a message that was never sent."""
+    unsent = sum(len(places_in(b, findings.sets["phantom"][number].bits(b))) for b in findings.sets["phantom"][number].buckets)
+    if placed != group["distinct"] + group["duplicates"]["extra"] + unsent + phantoms:
+        raise AssertionError(f"group {group['name']}: the repeats do not add up to {placed} intact deliveries")

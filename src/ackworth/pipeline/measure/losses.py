@@ -1,0 +1,117 @@
+"""Losses, placed: which ranges, of how many topics, at which end of what was acked, before which fault."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ackworth.history.reader import RowGroup
+from ackworth.model.clock import SECOND
+from ackworth.model.result import Loss
+from ackworth.pipeline.context import Context, Mark
+from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Int64s, PlaceSet, places_in
+from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request
+from ackworth.pipeline.rows import Rows
+
+_RANGES = 100  # so many are listed
+
+
+class Seen(NamedTuple):
+    """What the lost messages of a group were: when acked, of which topics."""
+
+    first_ack: int
+    last_ack: int
+    topics: npt.NDArray[np.bool_]
+
+    def __or__(self, other: "Seen") -> "Seen":  # type: ignore[override]
+        return Seen(
+            min(self.first_ack, other.first_ack), max(self.last_ack, other.last_ack), self.topics | other.topics
+        )
+
+
+class Losses(Measurement):
+    name = "losses"
+    stage = 2
+    needs = ("account", "recovery")
+    columns = {"sent": ("producer", "seq", "topic"), "outcome": ("producer", "seq", "outcome", "t")}  # noqa: RUF012
+
+    @classmethod
+    def request(cls, context: Context, findings: Findings, groups: Sequence[RowGroup]) -> Request | None:
+        lost = {number: places for number, places in enumerate(findings.sets["lost"]) if places.buckets}
+        if not lost:
+            return None
+        held = np.zeros(context.ids.buckets, np.bool_)
+        for places in lost.values():
+            held[list(places.buckets)] = True
+        return Request(lost, frozenset(g.place for g in groups if _may_hold(context, g, held)))
+
+    def __init__(self, context: Context, knows: dict[int, PlaceSet]) -> None:
+        super().__init__(context, knows)
+        self._lost = {group: places.flags(context.ids) for group, places in knows.items()}
+        nothing = Seen(np.iinfo(np.int64).max, -1, np.zeros(len(context.trial.topics), np.bool_))
+        self._seen = dict.fromkeys(knows, nothing)
+
+    def fold(self, table: str, rows: Rows) -> None:
+        rows = rows.acked.placed if table == "outcome" else rows
+        for group, lost in self._lost.items():
+            some = rows.where(lost[rows.places])
+            if len(some):
+                self._seen[group] |= self._look(table, some)
+
+    def _look(self, table: str, rows: Rows) -> Seen:
+        topics = np.zeros(len(self.context.trial.topics), np.bool_)
+        if table == "outcome":
+            return Seen(int(rows["t"].min()), int(rows["t"].max()), topics)
+        topics[rows["topic"]] = True
+        return Seen(np.iinfo(np.int64).max, -1, topics)
+
+    def partials(self) -> Iterable[tuple[Key, Any]]:
+        yield TOTAL, self._seen
+
+    @classmethod
+    def reduce(cls, context: Context, knows: Any, key: Key, partials: list[dict[int, Seen]]) -> dict[int, Seen]:
+        merged = dict(partials[0])
+        for partial in partials[1:]:
+            merged = {group: merged[group] | partial[group] for group in merged}
+        return merged
+
+    @classmethod
+    def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
+        for group, seen in found.get(TOTAL, {}).items():
+            findings.result["losses"].append(_loss(context, findings, group, seen))
+
+
+def _may_hold(context: Context, group: RowGroup, held: npt.NDArray[np.bool_]) -> bool:
+    """Whether places of the row group are in one of the buckets."""
+    if group.table not in Losses.columns:
+        return False
+    low, high = (
+        int(context.ids.starts[producer]) + seq
+        for producer, seq in zip(group.bounds["producer"], group.bounds["seq"], strict=True)
+    )
+    return bool(held[low >> BUCKET_BITS : (high >> BUCKET_BITS) + 1].any())
+
+
+def _loss(context: Context, findings: Findings, group: int, seen: Seen) -> Loss:
+    lost, kept = findings.sets["lost"][group], findings.sets["kept"][group]
+    ranges = _ranges(context, lost)
+    names = context.ids.names(np.array([ranges[0][0], ranges[-1][1]]))
+    faults = context.marked("fault")
+    fault = next((number for number, mark in enumerate(faults) if mark.t_end >= seen.last_ack), None)
+    return {
+        "group": context.trial.groups[group].name,
+        "count": findings.groups[group]["lost"],
+        "first": names[0],
+        "last": names[1],
+        "ranges": [_listed(context, first, last) for first, last in ranges[:_RANGES]],
+        "ranges_total": len(ranges),
+        "place": _place(context, lost, kept, None if fault is None else findings.shared["reach"][fault]),
+        "topics": int(seen.topics.sum()),
+        "fault": None if fault is None else faults[fault].name,
+        "seconds_before_fault": None if fault is None else _before(faults[fault], seen),
+    }
+
+
+def _before(fault: Mark, seen: Seen) -> list[float]:
+    return [(fault.t_begin - seen.last_ack) / SECOND, (fault.t_begin - seen.first_ack) / SECOND]

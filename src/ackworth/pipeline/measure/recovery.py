@@ -1,0 +1,93 @@
+"""Recovery: how long after each fault the first ack and the first delivery came, and when the node was ready."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ackworth.model.clock import SECOND
+from ackworth.pipeline.context import Context, Mark
+from ackworth.pipeline.ids import NOWHERE, Int64s
+from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request
+from ackworth.pipeline.rows import Rows
+
+_NEVER = np.iinfo(np.int64).max
+
+
+class Recovery(Measurement):
+    name = "recovery"
+    columns = {"outcome": ("producer", "seq", "outcome", "t"), "delivered": ("t",)}  # noqa: RUF012
+
+    @classmethod
+    def request(cls, context: Context, findings: Findings, groups: Any) -> Request | None:
+        return Request() if len(context.fault_ends) else None
+
+    def __init__(self, context: Context, knows: None) -> None:
+        super().__init__(context, knows)
+        faults = len(context.fault_ends)
+        self._first = {table: np.full(faults, _NEVER) for table in ("outcome", "delivered")}
+        # How far each producer had got: its highest place that was acked when the fault was over.
+        self._reach = np.full((faults, context.trial.producers), NOWHERE)
+
+    def fold(self, table: str, rows: Rows) -> None:
+        rows = rows.acked if table == "outcome" else rows
+        if not len(rows):
+            return
+        times = rows["t"]
+        order = None if (times[1:] >= times[:-1]).all() else np.argsort(times)
+        times = times if order is None else times[order]
+        after = np.searchsorted(times, self.context.fault_ends)
+        came = np.append(times, _NEVER)[after]
+        self._first[table] = np.minimum(self._first[table], came)
+        if table == "outcome":
+            for producer, part in rows.by("producer"):
+                self._reach[:, producer] = np.maximum(self._reach[:, producer], self._reached(part))
+
+    def _reached(self, rows: Rows) -> Int64s:
+        before = rows["t"][None, :] <= self.context.fault_ends[:, None]
+        return np.where(before, rows.places[None, :], NOWHERE).max(axis=1)
+
+    def partials(self) -> Iterable[tuple[Key, Any]]:
+        yield TOTAL, (self._first, self._reach)
+
+    @classmethod
+    def reduce(cls, context: Context, knows: None, key: Key, partials: list[Any]) -> Any:
+        first = {table: np.min([f[table] for f, _ in partials], axis=0) for table in partials[0][0]}
+        return first, np.max([reach for _, reach in partials], axis=0)
+
+    @classmethod
+    def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
+        faults = context.marked("fault")
+        never = np.full(len(faults), _NEVER)
+        nowhere = np.full((len(faults), context.trial.producers), NOWHERE)
+        first, reach = found.get(TOTAL, ({"outcome": never, "delivered": never}, nowhere))
+        findings.shared["reach"] = reach
+        for number, fault in enumerate(faults):
+            ready = _ready(context, fault, faults[number + 1 :])
+            findings.result["faults"].append(
+                {
+                    "name": fault.name,
+                    "node": fault.node,
+                    "begin": context.seconds(fault.t_begin),
+                    "end": context.seconds(fault.t_end),
+                    "ready": None if ready is None else context.seconds(ready),
+                    "first_ack": _after(fault, int(first["outcome"][number])),
+                    "first_delivery": _after(fault, int(first["delivered"][number])),
+                    "detail": fault.detail,
+                }
+            )
+        findings.result["phases"] = [
+            {"name": mark.name, "begin": context.seconds(mark.t_begin), "end": context.seconds(mark.t_end)}
+            for mark in context.marked("phase")
+        ]
+
+
+def _after(fault: Mark, t: int) -> float | None:
+    return None if t == _NEVER else (t - fault.t_begin) / SECOND
+
+
+def _ready(context: Context, fault: Mark, later: tuple[Mark, ...]) -> int | None:
+    """When the fault's node was ready again, before anything else befell it."""
+    until = min((mark.t_begin for mark in later if mark.node == fault.node), default=_NEVER)
+    times = [m.t_end for m in context.marked("ready") if m.node == fault.node and fault.t_begin <= m.t_begin < until]
+    return min(times, default=None)
