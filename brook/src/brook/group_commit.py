@@ -1,29 +1,47 @@
 """Many sends, one commit.
 
-A thread that finds nobody committing commits at once: a lone sender waits for nobody. One that finds
-another committing queues up and sleeps. When a commit is done, the first in the queue is woken to commit
-everything that has gathered by then, for all of them; so while one commit is being synced, the next
-one's messages come together. Single messages to one topic are packed into one run.
+1. A send is put in the queue. Then, whoever gets the turn commits all that is in the queue, for everybody.
+   A lone sender gets it at once; while one thread waits for the disk, the others' messages gather.
+2. Who does not get the turn sleeps. A thread that has had the turn wakes the first of those whose messages
+   it has committed; each one woken wakes the next of them, and the last one wakes the first in the queue,
+   to take the turn. Waking them all at once would make them fight for the interpreter, and by going last
+   the next turn finds the messages that those before it have sent in the meantime.
+3. Waking up is a matter of speed alone: a sleeper looks after itself every NAP seconds, so that a thread
+   which is interrupted on its way leaves nobody asleep for good.
 """
 
+import itertools
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 
 from brook.errors import BrookError, StoreFailed
 from brook.packing import Body, Extra, Run, pack
 
+NAP = 0.05
+
 
 class _Send:
     """What one thread wants stored, and the offsets or the error that it is waiting for."""
 
-    __slots__ = ("asleep", "error", "offsets")
+    __slots__ = ("asleep", "error", "neighbour", "offsets")
 
     def __init__(self) -> None:
         self.offsets: list[int] | None = None
         self.error: BrookError | None = None
+        self.neighbour: _Send | None = None  # the next to be woken
         self.asleep = threading.Lock()
         self.asleep.acquire()
+
+    @property
+    def settled(self) -> bool:
+        return self.offsets is not None or self.error is not None
+
+    def wake(self) -> None:
+        try:
+            self.asleep.release()
+        except RuntimeError:
+            pass  # somebody else has
 
 
 class _SendOne(_Send):
@@ -45,9 +63,9 @@ class _SendRuns(_Send):
 class GroupCommit:
     def __init__(self, append: Callable[[list[Run]], list[int]]) -> None:
         self._append = append
-        self._mutex = threading.Lock()  # of what follows
-        self._queue: list[_Send] = []
-        self._committing = False
+        self._queue: deque[_Send] = deque()
+        self._turn = threading.Lock()
+        self._waking=False
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
@@ -58,30 +76,39 @@ class GroupCommit:
         return self._settle(_SendRuns(runs)) if runs else []
 
     def _settle(self, send: _Send) -> list[int]:
-        with self._mutex:
-            self._queue.append(send)
-            must_wait, self._committing = self._committing, True
-        if must_wait:
-            send.asleep.acquire()
-        if send.offsets is None and send.error is None:
-            self._commit_queue()
+        self._queue.append(send)
+        if self._waking: send.asleep.acquire(timeout=NAP)
+        while not send.settled:
+            if self._turn.acquire(blocking=False):
+                try:
+                    self._commit_queue(send)
+                finally:
+                    self._turn.release()
+            else:
+                send.asleep.acquire(timeout=NAP)
+        self._wake_after(send)
         if send.offsets is None:
-            raise send.error or AssertionError("woken without a result")
+            raise send.error or AssertionError("settled without a result")
         return send.offsets
 
-    def _commit_queue(self) -> None:
-        with self._mutex:
-            sends, self._queue = self._queue, []
+    def _wake_after(self, send: _Send) -> None:
+        if send.neighbour is not None:
+            send.neighbour.wake()
+        else:
+            self._waking=False
+            if self._queue: self._queue[0].wake()
+
+    def _commit_queue(self, mine: _Send) -> None:
+        sends = [self._queue.popleft() for _ in range(len(self._queue))]
+        for send, neighbour in itertools.pairwise([mine, *(send for send in sends if send is not mine)]):
+            send.neighbour = neighbour
+        self._waking=len(sends)>1
         try:
             self._commit(sends)
         except BaseException as error:
             for send in sends:
                 send.error = _for_others(error)
             raise
-        finally:
-            self._wake_next()
-            for send in sends:
-                send.asleep.release()
 
     def _commit(self, sends: list[_Send]) -> None:
         many = [send for send in sends if isinstance(send, _SendRuns)]
@@ -100,12 +127,6 @@ class GroupCommit:
             first, *_ = [next(firsts) for _ in runs]
             for offset, one in enumerate(ones, first):
                 one.offsets = [offset]
-
-    def _wake_next(self) -> None:
-        with self._mutex:
-            self._committing = bool(self._queue)
-            if self._queue:
-                self._queue[0].asleep.release()
 
 
 def _for_others(error: BaseException) -> BrookError:

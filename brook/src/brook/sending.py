@@ -18,7 +18,9 @@ class Sender:
 
     def one(self, topic: str, body: Body, extra: Extra | None) -> int:
         self._check_size(len(body))
-        (topic_id,) = self._named([topic])
+        topic_id = self._topics.known(topic)
+        if topic_id is None:
+            (topic_id,) = self._named([topic])
         return self._commit.one(topic_id, body, extra)
 
     def append(

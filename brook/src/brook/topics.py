@@ -23,6 +23,10 @@ class Topics:
             self._store.create_topics(names)
         return self.ids(names)
 
+    def known(self, name: str) -> int | None:
+        """The topic's id, if it has been asked for before."""
+        return self._ids.get(name)
+
     def ids(self, names: Sequence[str]) -> list[int]:
         if unknown := self._unknown(names):
             raise UnknownTopic(f"{unknown[0]!r}: no such topic: create_topics([{unknown[0]!r}]) first")

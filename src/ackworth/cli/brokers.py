@@ -56,7 +56,8 @@ def _describe(broker: Broker) -> dict[str, Any]:
                 "values": list(setting.values),
                 "default": setting.default,
                 "survives": {
-                    value: sorted(broker.claims(registry.settle(broker, {name: value})).survives) for value in setting.values
+                    value: sorted(broker.claims(registry.settle(broker, {name: value})).survives)
+                    for value in setting.values
                 },
             }
             for name, setting in broker.settings.items()

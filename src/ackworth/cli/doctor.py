@@ -71,7 +71,9 @@ def _java() -> Finding:
 
 def _power_cut() -> Finding:
     why = disk.why_not()
-    return Finding("power cut", "the fault power-cut", "root and loop devices" if why is None else "no", why, required=False)
+    return Finding(
+        "power cut", "the fault power-cut", "root and loop devices" if why is None else "no", why, required=False
+    )
 
 
 def _room() -> Finding:

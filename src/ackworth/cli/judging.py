@@ -17,7 +17,9 @@ from ackworth.run import directory, traces
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--master", metavar="URL", help="where Spark judges: a master, or a Connect server as sc://HOST:PORT")
+    command.add_argument(
+        "--master", metavar="URL", help="where Spark judges: a master, or a Connect server as sc://HOST:PORT"
+    )
     command.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
     command.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -46,7 +48,10 @@ def _judge(trials: dict[str, Path], master: str | None, progress: Progress) -> l
             settle(folder, progress.move)
     progress.say("judging: starting Spark")
     with session(master) as spark:
-        return [judge_trial(folder, spark, lambda line, name=name: progress.move(f"judging {name}: {line}")) for name, folder in trials.items()]
+        return [
+            judge_trial(folder, spark, lambda line, name=name: progress.move(f"judging {name}: {line}"))
+            for name, folder in trials.items()
+        ]
 
 
 def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunResult:

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from typing import Any
 
 _EVERY = 5.0  # seconds between plain lines
 
@@ -27,21 +26,20 @@ class Progress:
         self._began = self._said = time.monotonic()
         self._last = (self._began, 0, 0)
 
-    def report(self, phase: str, counts: dict[str, Any]) -> None:
-        """How far a trial is; called about once a second."""
-        if phase == "fault":
-            self.say(f"{self._title}: {counts['fault']} after {time.monotonic() - self._began:.1f} s")
-            return
-        if phase == "record":
-            self.move(f"{self._title}: {counts['line']}")
-            return
+    def happened(self, what: str) -> None:
+        self.say(f"{self._title}: {what} after {time.monotonic() - self._began:.1f} s")
+
+    def working(self, what: str) -> None:
+        self.move(f"{self._title}: {what}")
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
         now = time.monotonic()
-        t, answered, delivered = self._last
-        rates = [(counts["answered"] - answered) / (now - t or 1), (counts["delivered"] - delivered) / (now - t or 1)]
-        self._last = (now, counts["answered"], counts["delivered"])
-        self.move(
-            f"{self._title}: {phase}, {now - self._began:.0f} s, sent {counts['sent']:,}, "
-            f"answered {counts['answered']:,} ({rates[0]:,.0f}/s), delivered {counts['delivered']:,} ({rates[1]:,.0f}/s)"
+        before, *last = self._last
+        rates = [(new - old) / (now - before or 1) for new, old in zip((answered, delivered), last, strict=True)]
+        self._last = (now, answered, delivered)
+        self.working(
+            f"{phase}, {now - self._began:.0f} s, sent {sent:,}, answered {answered:,} ({rates[0]:,.0f}/s), "
+            f"delivered {delivered:,} ({rates[1]:,.0f}/s)"
         )
 
     def move(self, line: str) -> None:

@@ -87,7 +87,7 @@ def _conduct(path: Path, run: directory.Run, trials: list[TrialPlan], progress: 
             for number, trial in enumerate(trials, 1):
                 progress.begin(f"[{number}/{len(trials)}] {trial.name}")
                 seed = run.seed + number - 1
-                end = Conductor(trial, path / "trials" / trial.name, run.run, seed, progress.report).run()
+                end = Conductor(trial, path / "trials" / trial.name, run.run, seed, progress).run()
                 progress.end([*end.problems, *end.notes])
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)

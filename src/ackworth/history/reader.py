@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,13 +97,14 @@ def unreadable(path: str, error: Exception) -> BadRecord:
     return BadRecord(f"{path}: not a readable segment ({detail}): restore the file, or run the plan again")
 
 
-def read_strings(group: RowGroup, columns: Sequence[str]) -> Iterator[dict[str, object]]:
+def read_table(group: RowGroup, columns: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of a small row group, one dictionary each."""
     try:
-        rows = open_segment(group.path).read_row_group(group.index, list(columns))
+        with open_segment(group.path) as file:
+            rows: list[dict[str, Any]] = file.read_row_group(group.index, list(columns)).to_pylist()
+            return rows
     except (pa.ArrowException, OSError) as error:
         raise unreadable(group.path, error) from error
-    yield from rows.to_pylist()
 
 
 def _text(files: fs.FileSystem, path: str, base: str) -> str:

@@ -50,8 +50,11 @@ class Rows:
         """The rows that the mask selects; itself if it selects all."""
         if mask.all():
             return self
-        kept = {name: v if isinstance(v, int) else v[mask] for name, v in self._columns.items()}
-        return Rows(self.context, self.group, kept, int(np.count_nonzero(mask)))
+        return self._take(mask, int(np.count_nonzero(mask)))
+
+    def _take(self, chosen: Mask | Int64s, count: int) -> Rows:
+        columns = {name: v if isinstance(v, int) else v[chosen] for name, v in self._columns.items()}
+        return Rows(self.context, self.group, columns, count)
 
     def equal(self, column: str, value: int) -> Rows:
         """The rows in which a column has one value."""
@@ -85,6 +88,15 @@ class Rows:
     def seconds(self) -> Int64s:
         """Seconds of the trial in which the rows happened."""
         return (self["t"] - self.context.trial.t_zero) // SECOND
+
+    @cached_property
+    def in_time(self) -> Rows:
+        """The rows in the order of their times; itself if they are."""
+        times = self["t"]
+        if (times[1:] >= times[:-1]).all():
+            return self
+        order = np.argsort(times, kind="stable")
+        return self._take(order, len(order))
 
     @cached_property
     def placed(self) -> Rows:

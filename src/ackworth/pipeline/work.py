@@ -51,7 +51,7 @@ class Job:
 
 def cut(groups: Iterable[RowGroup], at_least: int, rows_per_task: int) -> tuple[Task, ...]:
     """Row groups as tasks: slices of time of equal weight, within a task series by series."""
-    by_time = sorted(groups, key=lambda g: (g.bounds["t"][0], g.place))
+    by_time = sorted(groups, key=lambda g: (g.bounds.get("t", (0, 0)), g.place))
     rows = sum(g.rows for g in by_time)
     share = max(1, min(rows_per_task, -(-rows // at_least)))
     tasks: list[list[RowGroup]] = []

@@ -14,10 +14,10 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ackworth.broker import disk as disks
 from ackworth.broker import registry
@@ -43,13 +43,27 @@ from ackworth.run.watch import Watch
 TICK = 0.02
 READY_WITHIN = 60.0
 
-Report = Callable[[str, dict[str, Any]], None]  # how far the trial is: the phase's name and its counts
+
+class Reporter(Protocol):
+    """Who is told how far a trial is."""
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
+        """About once a second."""
+        ...
+
+    def happened(self, what: str) -> None:
+        """Something that a reader will want to see later."""
+        ...
+
+    def working(self, what: str) -> None:
+        """Something that takes a while."""
+        ...
 
 
 class Conductor:
-    def __init__(self, trial: TrialPlan, directory: Path, run: str, seed: int, report: Report) -> None:
+    def __init__(self, trial: TrialPlan, directory: Path, run: str, seed: int, reporter: Reporter) -> None:
         self._name, self._plan, self._directory = trial.name, trial.plan, directory.resolve()
-        self._run, self._seed, self._report = run, seed, report
+        self._run, self._seed, self._reporter = run, seed, reporter
         self._broker = registry.find(trial.plan.broker.kind)
         self._settings = registry.settle(self._broker, trial.plan.broker.settings)
         self._driver = drivers.load(self._broker.driver)
@@ -125,7 +139,7 @@ class Conductor:
         self._marks.close()
         self._samples.close()
         write_end(self._directory, end)
-        settle(self._directory, lambda line: self._report("record", {"line": line}))
+        settle(self._directory, self._reporter.working)
         return end
 
     # ---- prepare -----------------------------------------------------------------------------------
@@ -271,7 +285,7 @@ class Conductor:
         fault = self._faults[plan.kind]
         nodes = self._chosen(plan.node)
         begin = time.monotonic_ns()
-        self._report("fault", {"fault": plan.kind})
+        self._reporter.happened(plan.kind)
         mends = [fault.strike(node, self._disks.get(node.name)) for node in nodes]
         struck = time.monotonic_ns()
         consumers_died = False
@@ -344,7 +358,7 @@ class Conductor:
             pids |= {f"node:{n.name}": pid for n in self._nodes.values() for pid in n.processes()[:1]}
         for row in samples.rows(pids, self._device, max(0, acked - delivered // len(self._groups))):
             self._samples.append(**row)
-        self._report(phase, {"sent": sent, "answered": acked, "delivered": delivered})
+        self._reporter.counts(phase, sent=sent, answered=acked, delivered=delivered)
 
     @contextlib.contextmanager
     def _phase_mark(self, name: str) -> Iterator[None]:

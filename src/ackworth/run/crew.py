@@ -60,8 +60,9 @@ class Crew:
         deadline = time.monotonic() + seconds
         while True:
             worker = self._start("prepare", replace(self._order, role="prepare", parent=os.getpid()))
-            self.workers.remove(worker)
-            if worker.process.wait() == 0:
+            code = worker.process.wait()
+            self._forget(worker)
+            if code == 0:
                 return
             if time.monotonic() > deadline:
                 raise WorkerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")

@@ -160,9 +160,7 @@ def _defects(came: dict[Kind, Came], sent: Bits) -> dict[str, int]:
     }
 
 
-def _group_bucket(
-    bucket: int, sent: Bits, refused: Bits, open_: Bits, expected: Bits, delivered: Came
-) -> GroupBucket:
+def _group_bucket(bucket: int, sent: Bits, refused: Bits, open_: Bits, expected: Bits, delivered: Came) -> GroupBucket:
     sets = {
         "lost": expected & ~delivered.once,
         "kept": expected & delivered.once,
@@ -186,9 +184,7 @@ def _group_bucket(
     )
 
 
-def _conclude_sent(
-    context: Context, totals: Counter[Any], buckets: list[dict[str, int]], findings: Findings
-) -> None:
+def _conclude_sent(context: Context, totals: Counter[Any], buckets: list[dict[str, int]], findings: Findings) -> None:
     counts: Counter[str] = Counter()
     for bucket in buckets:
         counts.update(bucket)

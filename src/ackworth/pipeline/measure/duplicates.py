@@ -186,6 +186,8 @@ def _marked_between(context: Context, begins: Int64s, ends: Int64s) -> Mask:
 
 def _check_sum(group: Any, placed: int, phantoms: int, findings: Findings, number: int) -> None:
     """Every intact delivery of the group is a first one, a repeat, or of a message that was never sent."""
-    unsent = sum(len(places_in(b, findings.sets["phantom"][number].bits(b))) for b in findings.sets["phantom"][number].buckets)
+    unsent = sum(
+        len(places_in(b, findings.sets["phantom"][number].bits(b))) for b in findings.sets["phantom"][number].buckets
+    )
     if placed != group["distinct"] + group["duplicates"]["extra"] + unsent + phantoms:
         raise AssertionError(f"group {group['name']}: the repeats do not add up to {placed} intact deliveries")

@@ -121,9 +121,10 @@ def _latency(whole: Counted, censored: int, total: int, highest: int | None) -> 
 
 def _conclude_seconds(kind: int, seconds: dict[int, tuple[Any, Any]], findings: Findings) -> None:
     series = findings.result["series"]
-    halves, highs = [seconds.get(t, (None, None))[0] for t in series["t"]], [
-        seconds.get(t, (None, None))[1] for t in series["t"]
-    ]
+    halves, highs = (
+        [seconds.get(t, (None, None))[0] for t in series["t"]],
+        [seconds.get(t, (None, None))[1] for t in series["t"]],
+    )
     if kind == DUE_TO_ACK:
         series["ack_p50"], series["ack_p99"] = halves, highs
     elif kind == SENT_TO_DELIVERY:

@@ -10,7 +10,7 @@ from ackworth.history.reader import RowGroup
 from ackworth.model.clock import SECOND
 from ackworth.model.result import Loss
 from ackworth.pipeline.context import Context, Mark
-from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Int64s, PlaceSet, places_in
+from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Int64s, PlaceSet, places_in, unpack
 from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request
 from ackworth.pipeline.rows import Rows
 
@@ -96,7 +96,7 @@ def _may_hold(context: Context, group: RowGroup, held: npt.NDArray[np.bool_]) ->
 def _loss(context: Context, findings: Findings, group: int, seen: Seen) -> Loss:
     lost, kept = findings.sets["lost"][group], findings.sets["kept"][group]
     ranges = _ranges(context, lost)
-    names = context.ids.names(np.array([ranges[0][0], ranges[-1][1]]))
+    names = context.ids.names(np.array([ranges.listed[0][0], ranges.last]))
     faults = context.marked("fault")
     fault = next((number for number, mark in enumerate(faults) if mark.t_end >= seen.last_ack), None)
     return {
@@ -104,8 +104,8 @@ def _loss(context: Context, findings: Findings, group: int, seen: Seen) -> Loss:
         "count": findings.groups[group]["lost"],
         "first": names[0],
         "last": names[1],
-        "ranges": [_listed(context, first, last) for first, last in ranges[:_RANGES]],
-        "ranges_total": len(ranges),
+        "ranges": [_listed(context, first, last) for first, last in ranges.listed],
+        "ranges_total": ranges.total,
         "place": _place(context, lost, kept, None if fault is None else findings.shared["reach"][fault]),
         "topics": int(seen.topics.sum()),
         "fault": None if fault is None else faults[fault].name,
@@ -115,3 +115,79 @@ def _loss(context: Context, findings: Findings, group: int, seen: Seen) -> Loss:
 
 def _before(fault: Mark, seen: Seen) -> list[float]:
     return [(fault.t_begin - seen.last_ack) / SECOND, (fault.t_begin - seen.first_ack) / SECOND]
+
+
+class Ranges(NamedTuple):
+    """Lost messages as runs of consecutive seqs."""
+
+    listed: list[tuple[int, int]]  # first and last place of the first of them
+    total: int
+    last: int  # the last place of all
+
+
+def _ranges(context: Context, lost: PlaceSet) -> Ranges:
+    firsts: list[Int64s] = []
+    lasts: list[Int64s] = []
+    total, last = 0, -2
+    for bucket in sorted(lost.buckets):
+        places = places_in(bucket, lost.bits(bucket))
+        begins = np.append(places[:1] != last + 1, places[1:] != places[:-1] + 1) | np.isin(places, context.ids.starts)
+        # A run's last place is the one before the next run's first; that may lie in the bucket before.
+        lasts.append(np.append(last, places[:-1])[begins])
+        firsts.append(places[begins])
+        total, last = total + len(firsts[-1]), int(places[-1])
+        if total > 2 * _RANGES and len(firsts) > 1:
+            firsts, lasts = [np.concatenate(firsts)[: _RANGES + 1]], [np.concatenate(lasts)[: _RANGES + 1]]
+    starts, ends = np.concatenate(firsts), np.append(np.concatenate(lasts)[1:], last)
+    return Ranges(list(zip(starts.tolist()[:_RANGES], ends.tolist()[:_RANGES], strict=True)), total, last)
+
+
+def _listed(context: Context, first: int, last: int) -> list[int]:
+    producer = int(context.ids.producers_of(np.array([first]))[0])
+    start = int(context.ids.starts[producer])
+    return [producer, first - start, last - start]
+
+
+def _place(context: Context, lost: PlaceSet, kept: PlaceSet, reach: Int64s | None) -> str:
+    """Where the losses lie among what each producer had acked by the fault, in one word."""
+    ends = _ends(context, lost)
+    kept_at: dict[int, set[str]] = {producer: set() for producer in ends}
+    for producer, first, flags in _segments(context, kept):
+        if producer in ends:
+            low, high = ends[producer][0] - first, ends[producer][1] - first
+            until = len(flags) if reach is None else max(0, int(reach[producer]) + 1 - first)
+            parts = {"before": flags[: max(0, low)], "within": flags[max(0, low) : max(0, high)]}
+            parts["after"] = flags[max(0, high) : until]
+            kept_at[producer] |= {where for where, part in parts.items() if part.any()}
+    words = {_word(where) for where in kept_at.values()}
+    # A producer that lost everything fits any picture that the others show.
+    words = words - {"all"} or words
+    return words.pop() if len(words) == 1 else "scattered"
+
+
+def _word(kept: set[str]) -> str:
+    if "within" in kept:
+        return "scattered"
+    return {(): "all", ("after",): "prefix", ("before",): "tail"}.get(tuple(sorted(kept)), "middle")
+
+
+def _ends(context: Context, lost: PlaceSet) -> dict[int, tuple[int, int]]:
+    """Each producer's first and last lost place."""
+    ends: dict[int, tuple[int, int]] = {}
+    for producer, first, flags in _segments(context, lost):
+        places = np.flatnonzero(flags) + first
+        if len(places):
+            ends[producer] = (ends.get(producer, (int(places[0]), 0))[0], int(places[-1]))
+    return ends
+
+
+def _segments(context: Context, places: PlaceSet) -> Iterator[tuple[int, int, npt.NDArray[np.bool_]]]:
+    """(producer, first place, flags) of the stretches that belong to one producer, in order."""
+    starts = context.ids.starts
+    for bucket in sorted(places.buckets):
+        low, high = bucket * BUCKET, min((bucket + 1) * BUCKET, context.ids.total)
+        flags = unpack(places.bits(bucket))
+        producers = np.unique(context.ids.producers_of(np.append(low, starts[(starts > low) & (starts < high)])))
+        for producer in producers.tolist():
+            first, end = max(low, int(starts[producer])), min(high, int(starts[producer + 1]))
+            yield producer, first, flags[first - low : end - low]

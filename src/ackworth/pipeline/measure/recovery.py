@@ -7,7 +7,7 @@ import numpy as np
 
 from ackworth.model.clock import SECOND
 from ackworth.pipeline.context import Context, Mark
-from ackworth.pipeline.ids import NOWHERE, Int64s
+from ackworth.pipeline.ids import NOWHERE
 from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request
 from ackworth.pipeline.rows import Rows
 
@@ -30,22 +30,16 @@ class Recovery(Measurement):
         self._reach = np.full((faults, context.trial.producers), NOWHERE)
 
     def fold(self, table: str, rows: Rows) -> None:
-        rows = rows.acked if table == "outcome" else rows
+        rows = (rows.acked if table == "outcome" else rows).in_time
         if not len(rows):
             return
-        times = rows["t"]
-        order = None if (times[1:] >= times[:-1]).all() else np.argsort(times)
-        times = times if order is None else times[order]
-        after = np.searchsorted(times, self.context.fault_ends)
-        came = np.append(times, _NEVER)[after]
-        self._first[table] = np.minimum(self._first[table], came)
+        after = np.searchsorted(rows["t"], self.context.fault_ends)
+        self._first[table] = np.minimum(self._first[table], np.append(rows["t"], _NEVER)[after])
         if table == "outcome":
             for producer, part in rows.by("producer"):
-                self._reach[:, producer] = np.maximum(self._reach[:, producer], self._reached(part))
-
-    def _reached(self, rows: Rows) -> Int64s:
-        before = rows["t"][None, :] <= self.context.fault_ends[:, None]
-        return np.where(before, rows.places[None, :], NOWHERE).max(axis=1)
+                reached = np.append(NOWHERE, np.maximum.accumulate(part.places))
+                by_then = np.searchsorted(part["t"], self.context.fault_ends, side="right")
+                self._reach[:, producer] = np.maximum(self._reach[:, producer], reached[by_then])
 
     def partials(self) -> Iterable[tuple[Key, Any]]:
         yield TOTAL, (self._first, self._reach)

@@ -1,0 +1,257 @@
+"""The verdict: findings held against what the broker claims and what the plan expects.
+
+Rules that all checks follow:
+
+1. What is found is evidence: a message that was doubled was doubled, whatever else went wrong.
+2. What is not found counts for nothing unless the groups were drained: the rest might still have held it.
+   Only a loss is the other way round: none lost is certain, some lost is not, before the drain is complete.
+3. Where the run itself had a problem, no finding is certain either way.
+4. A measurement or a check that failed is unknown, with the error; never held.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ackworth.history.meta import End
+from ackworth.model.result import CheckResult, TrialResult
+from ackworth.model.verdict import Check, Verdict, worst
+from ackworth.pipeline.context import Context
+from ackworth.pipeline.measurement import Findings
+from ackworth.pipeline.sentence import counted, sentence
+from ackworth.pipeline.work import failure
+
+NONE, CLAIMED, ANY = "none", "claimed", "any"
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a check may look at."""
+
+    context: Context
+    end: End | None
+    findings: Findings
+
+    @property
+    def expect(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.context.trial.plan.get("expect") or {}
+        return found
+
+    @property
+    def doubt(self) -> str | None:
+        """Why nothing that was found is certain."""
+        return "; ".join(self.end.problems) if self.end and self.end.problems else None
+
+    @property
+    def undrained(self) -> str | None:
+        """Why there may be deliveries that were not seen."""
+        if self.end is None:
+            return "the run was killed before its end"
+        return None if self.end.drained else "the groups were not drained"
+
+    def total(self, what: str) -> int:
+        return sum(group[what] for group in self.findings.groups)  # type: ignore[literal-required]
+
+
+def judge(context: Context, end: End | None, findings: Findings) -> TrialResult:
+    """The findings, completed by checks, verdict and sentence."""
+    case = Case(context, end, findings)
+    checks = [_attempt(name, needs, check, case) for name, (needs, check) in CHECKS.items()]
+    asked = [_attempt(n, needs, c, case) for n, (needs, c) in EXPECTED.items() if case.expect.get(n) is not None]
+    result = findings.result
+    result["checks"] = [_plain(check) for check in (*checks, *asked)]
+    result["verdict"] = worst(check.verdict for check in (*checks, *asked))
+    result["notes"] += [f"measurement '{name}' failed: {why}" for name, why in findings.failed.items()]
+    result["sentence"] = sentence(result)
+    return result
+
+
+def _attempt(name: str, needs: tuple[str, ...], check: Callable[[Case], Check], case: Case) -> Check:
+    failed = [f"measurement '{n}' failed: {case.findings.failed[n]}" for n in needs if n in case.findings.failed]
+    if failed:
+        return Check(name=name, verdict=Verdict.UNKNOWN, found=None, rule=RULES[name], reason=failed[0])
+    try:
+        return check(case)
+    except Exception as error:
+        why = f"the check failed: {failure(error).text}"
+        return Check(name=name, verdict=Verdict.UNKNOWN, found=None, rule=RULES[name], reason=why)
+
+
+def _plain(check: Check) -> CheckResult:
+    return {**dataclasses.asdict(check), "verdict": str(check.verdict), "ids": list(check.ids)}  # type: ignore[return-value,typeddict-item]
+
+
+def _check(name: str, case: Case, found: int, verdict: Verdict, reason: str) -> Check:
+    if case.doubt:
+        verdict, reason = Verdict.UNKNOWN, f"{reason}; but {case.doubt}"
+    ids = tuple(case.findings.offenders.get(name, ())) if found else ()
+    return Check(name=name, verdict=verdict, found=found, rule=RULES[name], reason=reason, ids=ids)
+
+
+def _evidence(name: str, what: str, case: Case, found: int, allowed: str | None = None) -> Check:
+    """A check for something that must not be seen, unless it is allowed for a reason."""
+    seen = f"{counted(found, what)}" if found else f"no {what}"
+    if found and allowed is None:
+        return _check(name, case, found, Verdict.BROKEN, seen)
+    if case.undrained and allowed is None:
+        return _check(name, case, found, Verdict.UNKNOWN, f"{seen} so far, but {case.undrained}")
+    return _check(name, case, found, Verdict.HELD, f"{seen}, {allowed}" if found else seen)
+
+
+def _lost(case: Case) -> Check:
+    found = case.total("lost")
+    seen = counted(found, "lost message") if found else "no lost message"
+    allowed = _loss_allowed(case)
+    if not found or allowed:
+        return _check("lost", case, found, Verdict.HELD, f"{seen}, {allowed}" if found else seen)
+    if case.undrained:
+        return _check("lost", case, found, Verdict.UNKNOWN, f"{seen} so far, but {case.undrained}")
+    return _check("lost", case, found, Verdict.BROKEN, seen)
+
+
+def _loss_allowed(case: Case) -> str | None:
+    expected = case.expect.get("lost", CLAIMED)
+    if expected == ANY:
+        return "which the plan allows"
+    survived = case.context.trial.claims.survives
+    beyond = [mark.name for mark in case.context.marked("fault") if mark.name not in survived]
+    if expected == CLAIMED and beyond:
+        return f"and the broker does not claim to survive {beyond[0]}"
+    return None
+
+
+def _duplicates(case: Case) -> Check:
+    split = [group["duplicates"] for group in case.findings.groups]
+    found = sum(d["unexplained"] for d in split)
+    allowed = _allowed(case, "duplicates", case.context.trial.claims.once, "once")
+    check = _evidence("duplicates", "unexplained duplicate", case, found, allowed)
+    others = {kind: sum(d[kind] for d in split) for kind in ("flagged", "explained")}
+    words = [f"{number:,} {kind}" for kind, number in others.items() if number]
+    return dataclasses.replace(check, reason=", ".join([check.reason, *words]))
+
+
+def _reordered(case: Case) -> Check:
+    allowed = _allowed(case, "reordered", case.context.trial.claims.ordered, "in order")
+    return _evidence("reordered", "reordered message", case, case.total("reordered"), allowed)
+
+
+def _allowed(case: Case, what: str, claimed: bool, words: str) -> str | None:
+    expected = case.expect.get(what, CLAIMED)
+    if expected == ANY:
+        return "which the plan allows"
+    return f"and the broker does not claim to deliver {words}" if expected == CLAIMED and not claimed else None
+
+
+def _account(case: Case) -> Check:
+    """The record agrees with itself; if not, the fault is ours and nothing can be told."""
+    defects = {what: number for what, number in case.findings.defects.items() if number}
+    found = sum(defects.values())
+    words = ", ".join(f"{number:,} {what}" for what, number in defects.items())
+    return _check("account", case, found, Verdict.UNKNOWN if found else Verdict.HELD, words or "it adds up")
+
+
+def _complete(case: Case) -> Check:
+    """The run did what its plan asked for."""
+    reasons = [reason for reason in (case.undrained, *(case.end.problems if case.end else ())) if reason]
+    if not case.findings.account["acked"]:
+        reasons.append("no message was acked")
+    happened = {mark.name for mark in case.context.marked("fault")}
+    planned = dict.fromkeys(fault["kind"] for fault in case.context.trial.plan.get("faults") or ())
+    reasons += [f"the planned {kind} did not happen" for kind in planned if kind not in happened]
+    verdict = Verdict.UNKNOWN if reasons else Verdict.HELD
+    return Check(
+        name="complete",
+        verdict=verdict,
+        found=len(reasons),
+        rule=RULES["complete"],
+        reason="; ".join(reasons) or "it was",
+    )
+
+
+def _min_throughput(case: Case) -> Check:
+    found, least = case.findings.result["throughput"]["acked_per_second"], case.expect["min_throughput"]
+    if found is None:
+        return _measured("min_throughput", None, Verdict.UNKNOWN, "too few acks to tell")
+    verdict = Verdict.HELD if found >= least else Verdict.BROKEN
+    return _measured("min_throughput", found, verdict, f"{found:,.0f} acked a second, {least:,.0f} asked for")
+
+
+def _max_ack_p99(case: Case) -> Check:
+    latency, most = case.findings.result["latency"]["due_to_ack"], case.expect["max_ack_p99"]
+    if not latency["count"]:
+        return _measured("max_ack_p99", None, Verdict.UNKNOWN, "no message was acked")
+    if latency["p99"] is None:
+        never = f"{latency['censored']:,} of {latency['count'] + latency['censored']:,} never came back"
+        return _measured("max_ack_p99", None, Verdict.BROKEN, never)
+    found = latency["p99"] / 1e9
+    verdict = Verdict.HELD if found <= most else Verdict.BROKEN
+    return _measured("max_ack_p99", found, verdict, f"{found:.4g} s, {most:.4g} s allowed")
+
+
+def _max_recovery(case: Case) -> Check:
+    most = case.expect["max_recovery"]
+    faults = list(zip(case.context.marked("fault"), case.findings.result["faults"], strict=True))
+    times = [result["first_ack"] for _, result in faults]
+    late = [t for t in times if t is not None and t > most]
+    last_sent = case.findings.shared["last sent"]
+    tried = [mark.name for mark, result in faults if result["first_ack"] is None and last_sent > mark.t_end]
+    found = max((t for t in times if t is not None), default=None)
+    if late or tried:
+        why = f"{max(late):.4g} s, {most:.4g} s allowed" if late else f"no ack ever came after {tried[0]}"
+        return _measured("max_recovery", found, Verdict.BROKEN, why)
+    if found is None or None in times:
+        return _measured("max_recovery", found, Verdict.UNKNOWN, "nothing was sent after a fault")
+    return _measured("max_recovery", found, Verdict.HELD, f"{found:.4g} s, {most:.4g} s allowed")
+
+
+def _measured(name: str, found: float | None, verdict: Verdict, reason: str) -> Check:
+    return Check(name=name, verdict=verdict, found=found, rule=RULES[name], reason=reason)
+
+
+RULES = {
+    "lost": "every acked message reaches every group that must have it",
+    "resurrected": "no refused message is delivered",
+    "phantom": "nothing is delivered that was not sent",
+    "corrupt": "every body arrives as it was sent",
+    "misdelivered": "every message comes from the topic it was sent to, to a group that reads it",
+    "duplicates": "nothing is delivered twice without a reason",
+    "reordered": "a producer's messages of one topic reach a consumer in the order of sending",
+    "account": "every message of the record was sent once and has at most one outcome",
+    "complete": "the run did all that its plan asked for, and all groups were drained",
+    "min_throughput": "acked messages a second, at least",
+    "max_ack_p99": "99% of the acks come within",
+    "max_recovery": "the first ack after each fault comes within",
+}
+
+# name -> (the measurements it needs, the check)
+CHECKS: dict[str, tuple[tuple[str, ...], Callable[[Case], Check]]] = {
+    "lost": (("account",), _lost),
+    "resurrected": (
+        ("account",),
+        lambda case: _evidence("resurrected", "resurrected message", case, case.total("resurrected")),
+    ),
+    "phantom": (
+        ("account", "corruption", "duplicates"),
+        lambda case: _evidence("phantom", "phantom", case, case.total("phantom")),
+    ),
+    "corrupt": (
+        ("corruption",),
+        lambda case: _evidence("corrupt", "corrupt delivery", case, case.total("corrupt")),
+    ),
+    "misdelivered": (
+        ("corruption",),
+        lambda case: _evidence("misdelivered", "misdelivered message", case, case.total("misdelivered")),
+    ),
+    "duplicates": (("duplicates",), _duplicates),
+    "reordered": (("duplicates",), _reordered),
+    "account": (("account",), _account),
+    "complete": (("account",), _complete),
+}
+
+# Checked only if the plan asks.
+EXPECTED: dict[str, tuple[tuple[str, ...], Callable[[Case], Check]]] = {
+    "min_throughput": (("throughput",), _min_throughput),
+    "max_ack_p99": (("latency",), _max_ack_p99),
+    "max_recovery": (("recovery", "throughput"), _max_recovery),
+}

@@ -1,0 +1,149 @@
+"""Judging a trial from beginning to end."""
+
+import pickle
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from ackworth.history.reader import Record, open_record
+from ackworth.model.errors import BadRecord
+from ackworth.model.result import TrialResult
+from ackworth.pipeline.context import Context
+from ackworth.pipeline.judge import judge
+from ackworth.pipeline.measure import measurements
+from ackworth.pipeline.measurement import Findings, Key, Measurement, Request
+from ackworth.pipeline.plan import prepare
+from ackworth.pipeline.work import Failure, Job, Result, cut, failure
+
+# What is told about long work: what is done, how many tasks of how many are finished.
+Progress = Callable[[str, int, int], None]
+
+STAGES = (1, 2)
+
+# A task has at most so many rows, so that its memory does not grow with the record. Tasks of stage 2 keep rows.
+ROWS_PER_TASK = {1: 1 << 24, 2: 1 << 22}
+
+
+class Engine(Protocol):
+    """Who does the work."""
+
+    parallel: int  # tasks at a time
+
+    def run(self, job: Job, progress: Callable[[int, int], None]) -> Sequence[Result]: ...
+
+    def about(self) -> dict[str, Any]:
+        """What to say of it in the results."""
+        ...
+
+
+def judge_trial(where: str | Path, engine: Engine, progress: Progress | None = None) -> TrialResult:
+    """The result of a trial, from the record in its directory (or URI). Raises BadRecord."""
+    begin = time.monotonic()
+    record = open_record(where)
+    context = prepare(record)
+    findings = Findings(_nothing_yet(record))
+    for stage in STAGES:
+        _Stage(stage, record, context, findings).run(engine, progress or _silent)
+    result = judge(context, record.end, findings)
+    seconds = time.monotonic() - begin
+    events = sum(group.rows for group in record.groups)
+    result["judging"] = {
+        "seconds": seconds,
+        "events": events,
+        "events_per_second": events / seconds,
+        **engine.about(),
+    }
+    return result
+
+
+class _Stage:
+    """One pass over the record, for the measurements of one stage."""
+
+    def __init__(self, stage: int, record: Record, context: Context, findings: Findings) -> None:
+        self._stage = stage
+        self._record = record
+        self._context = context
+        self._findings = findings
+        self._kinds = {name: kind for name, kind in measurements().items() if kind.stage == stage}
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        requests = {name: request for name, kind in self._kinds.items() if (request := self._request(kind))}
+        job = Job(self._context, requests, self._tasks(requests, engine.parallel))
+        what = ("reading the record", "looking closer")[self._stage - 1]
+        results = engine.run(job, lambda done, of: progress(what, done, of)) if job.tasks else []
+        found = self._collected(results)
+        for kind in self._kinds.values():
+            self._attempt(kind, kind.conclude, self._context, found[kind.name], self._findings)
+
+    def _request(self, kind: type[Measurement]) -> Request | None:
+        found: Request | None = self._attempt(kind, kind.request, self._context, self._findings, self._record.groups)
+        return found
+
+    def _tasks(self, requests: dict[str, Request], parallel: int) -> Any:
+        groups = [
+            group
+            for group in self._record.groups
+            if any(
+                group.table in self._kinds[name].reads(self._context) and request.wants(group)
+                for name, request in requests.items()
+            )
+        ]
+        return cut(groups, 2 * parallel, ROWS_PER_TASK[self._stage])
+
+    def _collected(self, results: Sequence[Result]) -> dict[str, dict[Key, Any]]:
+        found: defaultdict[str, dict[Key, Any]] = defaultdict(dict)
+        for name, key, value in results:
+            loaded = pickle.loads(value)
+            if not isinstance(loaded, Failure):
+                found[name][key] = loaded
+            elif loaded.record:
+                raise BadRecord(loaded.text)
+            else:
+                self._findings.failed[name] = loaded.text
+        return found
+
+    def _attempt(self, kind: type[Measurement], step: Callable[..., Any], *arguments: Any) -> Any:
+        """A measurement that raises fails, and those that need it; no other."""
+        failed = self._findings.failed
+        for needed in kind.needs:
+            if needed in failed:
+                failed.setdefault(kind.name, f"needs {needed}: {failed[needed]}")
+        if kind.name in failed:
+            return None
+        try:
+            return step(*arguments)
+        except Exception as error:
+            failed[kind.name] = failure(error).text
+            return None
+
+
+def _silent(what: str, done: int, of: int) -> None:
+    pass
+
+
+def _nothing_yet(record: Record) -> TrialResult:
+    """A result in which nothing is known."""
+    counts = dict.fromkeys(
+        (
+            "expected delivered distinct lost recovered resurrected phantom foreign corrupt misdelivered reordered"
+        ).split()
+    )
+    repeats = dict.fromkeys(("extra", "flagged", "explained", "unexplained"))
+    result = {
+        "trial": record.trial.name,
+        "account": dict.fromkeys(("sent", "acked", "refused", "unknown", "unanswered")) | {"reasons": {}},
+        "groups": [{"name": g.name, **counts, "duplicates": dict(repeats)} for g in record.trial.groups],
+        "losses": [],
+        "latency": {},
+        "throughput": {},
+        "faults": [],
+        "phases": [],
+        "series": {name: [] for name in "t sent acked delivered ack_p50 ack_p99 delivery_p50 delivery_p99".split()},
+        "resources": [],
+        "notes": list(record.end.notes) if record.end else [],
+        "plan": record.trial.plan,
+        "broker": record.trial.broker,
+    }
+    return cast(TrialResult, result)

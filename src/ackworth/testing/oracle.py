@@ -1,0 +1,225 @@
+"""A judge in plain Python: one dictionary an id, one loop a question. Slow, and easy to believe.
+
+The pipeline is held against it on random histories. It shares nothing with the pipeline but the words.
+"""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from ackworth.model.outcome import Delivery, Outcome
+from ackworth.testing.histories import Delivered, History
+
+Id = tuple[int, int]
+
+
+def account(history: History) -> dict[str, Any]:
+    """The parts of a result that must agree exactly."""
+    fate = _fate(history)
+    counts = Counter(fate.values())
+    return {
+        "sent": len(fate),
+        "acked": counts["acked"],
+        "refused": counts["refused"],
+        "unknown": counts["unknown"],
+        "unanswered": counts["unanswered"],
+        "reasons": dict(
+            Counter(
+                history.trial.reasons[row.reason] or "no reason given"
+                for row in history.outcome
+                if row.outcome != Outcome.ACKED
+            )
+        ),
+    }
+
+
+def defects(history: History) -> dict[str, int]:
+    sent = {(row.producer, row.seq) for row in history.sent}
+    outcomes = Counter((row.producer, row.seq) for row in history.outcome)
+    limits = _limits(history)
+    # An id beyond the last that was sent is counted by rows: there is no place to remember it.
+    never = [i for i in outcomes if i not in sent]
+    return {
+        "messages with several outcomes": sum(n > 1 for i, n in outcomes.items() if i[1] < limits[i[0]]),
+        "messages that were sent twice": len(history.sent) - len(sent),
+        "outcomes of messages that were never sent": sum(
+            1 if 0 <= i[1] < limits[i[0]] else outcomes[i] for i in never
+        ),
+    }
+
+
+def groups(history: History) -> list[dict[str, Any]]:
+    return [_group(history, number) for number in range(len(history.trial.groups))]
+
+
+def offenders(history: History, check: str) -> list[str]:
+    """The ids that a check must name, in order."""
+    found: set[Id] = set()
+    for number in range(len(history.trial.groups)):
+        found |= _sets(history, number)[check]
+    return [f"{producer}/{seq}" for producer, seq in sorted(found)]
+
+
+def latencies(history: History) -> dict[str, list[int]]:
+    acked = [row for row in history.outcome if row.outcome == Outcome.ACKED]
+    return {
+        "due_to_ack": sorted(row.latency + row.late for row in acked),
+        "sent_to_ack": sorted(row.latency for row in acked),
+        "sent_to_delivery": sorted(row.latency for row in history.delivered if _ours(row)),
+    }
+
+
+def first_after(history: History) -> list[tuple[int | None, int | None]]:
+    """For each fault: nanoseconds from its beginning to the first ack and the first delivery after its end."""
+    acks = [row.t for row in history.outcome if row.outcome == Outcome.ACKED]
+    deliveries = [row.t for row in history.delivered]
+    faults = sorted((m.t_begin, m.t_end) for m in history.mark if m.what == "fault")
+    return [
+        (
+            min((t - begin for t in acks if t >= end), default=None),
+            min((t - begin for t in deliveries if t >= end), default=None),
+        )
+        for begin, end in faults
+    ]
+
+
+def lost_ranges(history: History, group: int) -> list[list[int]]:
+    ranges: list[list[int]] = []
+    for producer, seq in sorted(_sets(history, group)["lost"]):
+        if ranges and ranges[-1][0] == producer and ranges[-1][2] == seq - 1:
+            ranges[-1][2] = seq
+        else:
+            ranges.append([producer, seq, seq])
+    return ranges
+
+
+def lost_topics(history: History, group: int) -> int:
+    topics = {(row.producer, row.seq): row.topic for row in history.sent}
+    return len({topics[i] for i in _sets(history, group)["lost"]})
+
+
+def _fate(history: History) -> dict[Id, str]:
+    outcomes: defaultdict[Id, set[Outcome]] = defaultdict(set)
+    for row in history.outcome:
+        outcomes[row.producer, row.seq].add(row.outcome)
+    fate = {}
+    for sent in history.sent:
+        found = outcomes[sent.producer, sent.seq]
+        known = [o for o in (Outcome.ACKED, Outcome.REFUSED, Outcome.UNKNOWN) if o in found]
+        fate[sent.producer, sent.seq] = known[0].name.lower() if known else "unanswered"
+    return fate
+
+
+def _limits(history: History) -> dict[int, int]:
+    """One more than each producer's last seq: what lies beyond was certainly never sent."""
+    limits = dict.fromkeys(range(history.trial.producers), 0)
+    for row in history.sent:
+        limits[row.producer] = max(limits[row.producer], row.seq + 1)
+    return limits
+
+
+def _ours(row: Delivered) -> bool:
+    return bool(row.flags & Delivery.INTACT) and not row.flags & Delivery.FOREIGN
+
+
+def _reads(history: History, group: int, topic: int) -> bool:
+    topics = history.trial.groups[group].topics
+    return topics is None or topic in topics
+
+
+def _sets(history: History, group: int) -> dict[str, set[Id]]:
+    fate = _fate(history)
+    rows = [row for row in history.delivered if row.group == group]
+    got = {(row.producer, row.seq) for row in rows if _ours(row)}
+    must = {(row.producer, row.seq) for row in history.sent if _reads(history, group, row.topic)}
+    return {
+        "expected": {i for i in must if fate[i] == "acked"},
+        "distinct": {i for i in got if i in fate},
+        "lost": {i for i in must if fate[i] == "acked" and i not in got},
+        "recovered": {i for i in got if fate.get(i) in ("unknown", "unanswered")},
+        "resurrected": {i for i in got if fate.get(i) == "refused"},
+        "phantom": {i for i in got if i not in fate},
+        "corrupt": {(r.producer, r.seq) for r in rows if not r.flags & (Delivery.INTACT | Delivery.FOREIGN)},
+        "misdelivered": {(r.producer, r.seq) for r in rows if _misdelivered(history, r)},
+        "reordered": {(r.producer, r.seq) for r in _reordered(history, group)},
+        "duplicates": {i for i, kind in _repeats(history, group) if kind == "unexplained"},
+    }
+
+
+def _misdelivered(history: History, row: Delivered) -> bool:
+    return _ours(row) and (
+        bool(row.flags & Delivery.MISDELIVERED) or not _reads(history, row.group, row.topic)
+    )
+
+
+def _group(history: History, group: int) -> dict[str, Any]:
+    sets = _sets(history, group)
+    rows = [row for row in history.delivered if row.group == group]
+    foreign = sum(bool(row.flags & Delivery.FOREIGN) for row in rows)
+    fate = _fate(history)
+    repeats = Counter(kind for _, kind in _repeats(history, group))
+    return {
+        "name": history.trial.groups[group].name,
+        **{kind: len(sets[kind]) for kind in ("expected", "distinct", "lost", "recovered", "resurrected")},
+        "delivered": len(rows),
+        "phantom": foreign + sum(_ours(row) and (row.producer, row.seq) not in fate for row in rows),
+        "foreign": foreign,
+        "corrupt": sum(not row.flags & (Delivery.INTACT | Delivery.FOREIGN) for row in rows),
+        "misdelivered": sum(_misdelivered(history, row) for row in rows),
+        "reordered": len(_reordered(history, group)),
+        "duplicates": {
+            "extra": repeats.total(),
+            **{kind: repeats[kind] for kind in ("flagged", "explained", "unexplained")},
+        },
+    }
+
+
+def _repeats(history: History, group: int) -> list[tuple[Id, str]]:
+    """Every delivery beyond the first of a message that was sent, and its kind."""
+    fate = _fate(history)
+    found = []
+    for i, rows in _deliveries(history, group).items():
+        for before, row in zip(rows, rows[1:], strict=False):
+            if i in fate:
+                found.append((i, _kind(history, before, row)))
+    return found
+
+
+def _kind(history: History, before: Delivered, row: Delivered) -> str:
+    if row.flags & Delivery.REDELIVERED:
+        return "flagged"
+    marks = [m for m in history.mark if m.what in ("fault", "worker-died")]
+    between = any(m.t_begin <= row.t and m.t_end >= before.t for m in marks)
+    return "explained" if between else "unexplained"
+
+
+def _deliveries(history: History, group: int) -> dict[Id, list[Delivered]]:
+    """A group's intact deliveries of each id, the first one first."""
+    late = set(map(id, _late(history)))
+    by_id: defaultdict[Id, list[Delivered]] = defaultdict(list)
+    for row in history.delivered:
+        if row.group == group and _ours(row):
+            by_id[row.producer, row.seq].append(row)
+    for rows in by_id.values():
+        # Among deliveries of the same moment, the one that tells least against the broker is the first.
+        rows.sort(key=lambda row: (row.t, bool(row.flags & Delivery.REDELIVERED), id(row) in late))
+    return by_id
+
+
+def _late(history: History) -> list[Delivered]:
+    """Deliveries that come after a later message of their stream and are not flagged as repeats."""
+    limits = _limits(history)
+    highest: dict[tuple[int, int, int], int] = {}
+    late = []
+    for row in history.delivered:
+        if not _ours(row) or not 0 <= row.seq < limits.get(row.producer, 0):
+            continue
+        stream = (row.consumer, row.producer, row.topic)
+        if row.seq < highest.get(stream, -1) and not row.flags & Delivery.REDELIVERED:
+            late.append(row)
+        highest[stream] = max(row.seq, highest.get(stream, -1))
+    return late
+
+
+def _reordered(history: History, group: int) -> list[Delivered]:
+    late = set(map(id, _late(history)))
+    return [rows[0] for rows in _deliveries(history, group).values() if id(rows[0]) in late]

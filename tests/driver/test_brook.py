@@ -1,0 +1,94 @@
+"""Brook's driver keeps what every driver promises, and the suite notices one that does not."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import brook
+from ackworth.driver import brook as driver
+from ackworth.driver.contract import Address, ConnectionLost, Incoming, Outgoing
+from ackworth.load.body import Bodies
+from ackworth.model.outcome import Outcome
+from ackworth.testing import drivers
+from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Callable[[], Address]:
+    numbers = itertools.count()
+    return lambda: {"url": f"sqlite:///{tmp_path}/{next(numbers)}.db", "durability": "off"}
+
+
+def test_it_keeps_every_promise(fresh: Callable[[], Address]) -> None:
+    check_driver(driver, fresh)
+
+
+class Forgetful(driver.Receiver):
+    """Acknowledges nothing."""
+
+    def acknowledge(self, incoming: Incoming) -> None:
+        pass
+
+
+class Careless(driver.Sender):
+    """Flips a bit on the way."""
+
+    def send(self, batch: Outgoing) -> None:
+        batch.bodies[0, 60] ^= 1
+        super().send(batch)
+
+
+class Deaf(driver.Sender):
+    """Never hears an answer."""
+
+    def answers(self, wait: float) -> Any:
+        super().answers(wait)
+        return driver.answered(np.empty(0, np.int64), 0)
+
+
+@pytest.mark.parametrize(
+    ("part", "defect", "words"),
+    [
+        ("Receiver", Forgetful, "more came than was sent|messages came"),
+        ("Sender", Careless, "a body is not what was sent"),
+        ("Sender", Deaf, "never answered"),
+    ],
+)
+def test_the_suite_notices_a_bad_driver(
+    fresh: Callable[[], Address], monkeypatch: pytest.MonkeyPatch, part: str, defect: type, words: str
+) -> None:
+    monkeypatch.setattr(driver, part, defect)
+    monkeypatch.setattr(drivers, "PATIENCE", 0.2)
+    with pytest.raises(AssertionError, match=words):
+        check_driver(driver, fresh)
+
+
+def test_a_definite_no_is_refused_and_all_else_is_unknown(
+    fresh: Callable[[], Address], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = fresh()
+    driver.prepare(address, TOPICS, GROUPS)
+    sender = driver.Sender(address, TOPICS, 0)
+    topics, sizes = np.zeros(3, np.int64), np.full(3, 64)
+    batch = Outgoing(0, topics, Bodies(1).build(0, topics, 0, sizes, 1), sizes)
+
+    def raising(error: Exception) -> Callable[..., Any]:
+        def append_runs(*_: object) -> Any:
+            raise error
+
+        return append_runs
+
+    monkeypatch.setattr(brook.Brook, "append_runs", raising(brook.DatabaseFull("full")))
+    sender.send(batch)
+    answers = sender.answers(0)
+    assert answers.outcomes.tolist() == [Outcome.REFUSED] * 3
+    assert driver.REASONS[answers.reasons[0]] == "the database refused it"
+    monkeypatch.setattr(brook.Brook, "append_runs", raising(brook.StoreFailed("midway")))
+    with pytest.raises(ConnectionLost) as lost:
+        sender.send(batch)
+    assert driver.REASONS[lost.value.reason] == "the database failed midway"
+    sender.close()

@@ -1,0 +1,193 @@
+"""A trial leaves a whole record, whatever is broken on the way, and leaves nothing else."""
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from ackworth.broker.process import descendants
+from ackworth.history.meta import End
+from ackworth.history.schema import TABLES
+from ackworth.model.outcome import Outcome
+from ackworth.plan import resolve
+from ackworth.plan.tree import parse
+from ackworth.run import space
+from ackworth.run.conductor import Conductor, Reporter
+
+pytestmark = pytest.mark.real
+
+PLAN = """
+name: tiny
+title: a tiny plan
+workload:
+  topics: 16
+  producers: 2
+  consumers: 2
+  window: 500
+  batch: 500
+  drain: {quiet: 300ms}
+  phases: [{name: send, messages: 60_000}]
+"""
+
+Ids = set[tuple[int, int]]
+
+
+class Silent:
+    """Is told, and does not tell."""
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None: ...
+    def happened(self, what: str) -> None: ...
+    def working(self, what: str) -> None: ...
+
+
+class Told:
+    """A trial that was conducted, with its record read by plain means."""
+
+    def __init__(self, directory: Path, end: End) -> None:
+        self.directory, self.end = directory, end
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        files = sorted((self.directory / "record" / table).glob("*.parquet"))
+        return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+    def ids(self, table: str, **only: int) -> Counter[tuple[int, int]]:
+        matching = (row for row in self.rows(table) if all(row[k] == v for k, v in only.items()))
+        return Counter((row["producer"], row["seq"]) for row in matching)
+
+    def marks(self, what: str) -> list[str]:
+        return [row["name"] for row in self.rows("mark") if row["what"] == what]
+
+
+@pytest.fixture
+def conduct(tmp_path: Path) -> Iterator[Callable[..., Told]]:
+    def run(*sets: str, reporter: Reporter | None = None) -> Told:
+        (trial,) = resolve.trials(parse(PLAN, "tiny.yaml"), "small", sets)
+        directory = tmp_path / "trial"
+        return Told(directory, Conductor(trial, directory, "00000000000000aa", 7, reporter or Silent()).run())
+
+    yield run
+    assert not (tmp_path / "trial" / "nodes").exists()
+    assert descendants(os.getpid()) == []
+    assert str(tmp_path) not in subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
+
+
+def assert_nothing_lost(told: Told, sent: int) -> None:
+    assert told.end.problems == () and told.end.drained
+    everything, acked, delivered = told.ids("sent"), told.ids("outcome", outcome=Outcome.ACKED), told.ids("delivered")
+    assert set(everything) == {(p, s) for p in range(2) for s in range(sent // 2)}
+    assert max(everything.values()) == max(told.ids("outcome").values()) == 1
+    assert set(acked) <= set(delivered) <= set(everything)
+
+
+def test_a_plain_trial(conduct: Callable[..., Told]) -> None:
+    told = conduct()
+    assert_nothing_lost(told, 60_000)
+    assert set(told.ids("delivered").values()) == {1}
+    assert told.marks("phase") == ["send", "drain"]
+    assert {"host"} <= {row["who"] for row in told.rows("sample")}
+    assert not list((told.directory / "spool").rglob("*.chunk"))
+    assert {path.name for path in (told.directory / "record").iterdir()} == set(TABLES)
+    trial = json.loads((told.directory / "trial.json").read_text())
+    assert trial["broker"]["settings"] == {"durability": "full"} and trial["plan"]["workload"]["topics"] == 16
+
+
+@pytest.mark.parametrize("kind", ["kill", "sigterm", "pause"])
+@pytest.mark.parametrize("consume", ["during", "after"])
+def test_faults_lose_nothing(conduct: Callable[..., Told], kind: str, consume: str) -> None:
+    fault = f"faults=[{{kind: {kind}, at: 30%, every: 300ms, times: 2, down: 50ms}}]"
+    told = conduct(fault, f"workload.consume={consume}", "workload.phases.0.rate=40000")
+    assert_nothing_lost(told, 60_000)
+    assert told.marks("fault") == [kind, kind]
+    assert bool(told.marks("worker-died")) == (kind != "pause")
+
+
+def test_a_power_cut_with_full_durability(conduct: Callable[..., Told], own_mounts: None) -> None:
+    told = conduct("faults=[{kind: power-cut, at: 50%, down: 50ms}]", "workload.consume=after")
+    assert_nothing_lost(told, 60_000)
+    assert told.marks("fault") == told.marks("ready") == ["power-cut"]
+    assert len(told.ids("outcome")) < 60_000  # what was in flight was never answered
+
+
+def test_a_power_cut_without_syncing_loses(conduct: Callable[..., Told], own_mounts: None) -> None:
+    told = conduct(
+        "faults=[{kind: power-cut, at: 50%, down: 50ms}]",
+        "workload.consume=after",
+        "broker.settings.durability=off",
+    )
+    lost = set(told.ids("outcome", outcome=Outcome.ACKED)) - set(told.ids("delivered"))
+    assert lost or told.end.problems  # what SQLite makes of half a database is its own affair
+
+
+def test_a_fault_that_ends_the_load(conduct: Callable[..., Told]) -> None:
+    told = conduct("faults=[{kind: kill, at: 50%, resume: false}]", "workload.phases.0.duration=30s")
+    assert told.end.problems == () and told.end.drained
+    assert 30_000 <= len(told.ids("sent")) < 60_000
+
+
+def test_phases_follow_each_other(conduct: Callable[..., Told]) -> None:
+    told = conduct("workload.phases=[{name: warm, messages: 1000}, {name: timed, duration: 300ms, rate: 5000}]")
+    assert told.marks("phase") == ["warm", "timed", "drain"]
+    assert 2000 <= len(told.ids("sent")) <= 2600
+    late = [row["late"] for row in told.rows("sent")]
+    assert max(late) > 0 and set(late[:100]) == {0}
+
+
+def test_two_groups_get_everything_each(conduct: Callable[..., Told]) -> None:
+    told = conduct("workload.groups=2", "workload.phases.0.messages=10_000")
+    for group in range(2):
+        assert set(told.ids("delivered", group=group).values()) == {1}
+        assert len(told.ids("delivered", group=group)) == 10_000
+
+
+def test_a_fault_that_cannot_be_had_is_a_problem(conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    told = conduct("faults=[{kind: power-cut, at: 50%}]")
+    assert "the fault 'power-cut' cannot be had here: it needs root" in told.end.problems[0]
+    assert told.rows("sent") == []
+
+
+def test_a_fault_that_was_never_due_is_a_problem(conduct: Callable[..., Told]) -> None:
+    told = conduct("faults=[{kind: kill, at: 1h}]", "workload.phases.0.messages=1000")
+    assert told.end.problems == ("the fault 'kill' was planned and did not strike as often as planned",)
+
+
+def test_a_drain_that_takes_too_long_is_not_drained(conduct: Callable[..., Told]) -> None:
+    told = conduct("workload.drain={quiet: 1h, limit: 300ms}", "workload.phases.0.messages=1000")
+    assert not told.end.drained and "was given up" in told.end.notes[0]
+
+
+class Killer(Silent):
+    """Kills a worker as soon as something was sent."""
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
+        workers = [pid for pid in descendants(os.getpid()) if b"worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        if sent and workers:
+            os.kill(workers[0], 9)
+
+
+def test_a_worker_that_dies_by_itself_is_a_problem(conduct: Callable[..., Told]) -> None:
+    told = conduct("workload.phases=[{name: send, duration: 10s, rate: 1000}]", reporter=Killer())
+    assert "ended with signal SIGKILL" in told.end.problems[0]
+
+
+def test_too_little_room_is_said_before(conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "needed", lambda *_: 1 << 60)
+    told = conduct()
+    assert "GiB are needed" in told.end.problems[0]
+    assert told.rows("sent") == []
+
+
+def test_a_disk_that_fills_up_stops_the_trial_in_good_order(
+    conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(space, "RESERVE", 1 << 60)
+    monkeypatch.setattr(space, "check_before", lambda *_: None)
+    told = conduct("workload.phases.0.duration=20s", "workload.phases.0.rate=1000")
+    assert "is full" in told.end.problems[0]
+    assert set(told.ids("outcome")) <= set(told.ids("sent"))
