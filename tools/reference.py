@@ -20,7 +20,7 @@ from ackworth.broker.contract import Broker
 from ackworth.cli import main as cli
 from ackworth.fault import contract as faults
 from ackworth.history import meta, schema
-from ackworth.model import outcome, result
+from ackworth.model import outcome, result, verdict
 from ackworth.plan import model, reader
 from ackworth.plan.tree import SIZES
 from ackworth.run import directory
@@ -171,48 +171,39 @@ def record_page() -> Iterator[str]:
         yield f"## Table `{table.name}`"
         rows = ((f"`{c.name}`", c.type, _encoding(c), c.means) for c in table.columns)
         yield _table(("column", "type", "encoding", "means"), rows)
-    for values in (outcome.Outcome, outcome.Delivery):
-        yield from _values(values)
+    yield "## Values of `outcome.outcome`"
+    yield _members(outcome.Outcome)
+    yield "## Bits of `delivered.flags`"
+    yield _members(outcome.Delivery)
     for name, cls in (("run.json", directory.Run), ("trial.json", meta.Trial), ("end.json", meta.End)):
-        yield from _file(name, cls)
+        yield f"## `{name}`"
+        yield from _fields(cls)
 
 
 def results_page() -> Iterator[str]:
     yield "# The results"
     yield "What `results.json` in a run's directory holds, and what `--json` prints."
     yield inspect.cleandoc(result.__doc__ or "").partition("\n\n")[2]
-    for cls in (result.RunResult, result.TrialResult):
-        yield from _shape(cls)
-    rest = (thing for thing in vars(result).values() if inspect.isclass(thing) and thing.__module__ == result.__name__)
-    for cls in rest:
-        if cls not in (result.RunResult, result.TrialResult):
-            yield from _shape(cls)
+    declared = [thing for thing in vars(result).values() if getattr(thing, "__module__", "") == result.__name__]
+    for cls in reversed(declared):  # the whole is declared after its parts
+        yield f"## {cls.__name__}"
+        yield from _fields(cls)
 
 
 def _encoding(column: schema.Column) -> str:
     return "delta, bit-packed" if column.packed else "dictionary"
 
 
-def _values(values: type[enum.IntEnum] | type[enum.IntFlag]) -> Iterator[str]:
-    yield f"## Values of `{values.__name__.lower()}`"
+def _members(values: type[enum.IntEnum] | type[enum.IntFlag]) -> str:
     comments = _comments(values)
-    yield _table(("value", "name", "means"), ((str(v.value), v.name.lower(), comments[v.name]) for v in values))
-
-
-def _file(name: str, cls: type) -> Iterator[str]:
-    yield f"## `{name}`"
-    yield from _fields(cls)
-
-
-def _shape(cls: type) -> Iterator[str]:
-    yield f"## {cls.__name__}"
-    yield from _fields(cls)
+    rows = ((str(int(v)), name.lower(), comments[name]) for name, v in values.__members__.items())
+    return _table(("value", "name", "means"), rows)
 
 
 def _fields(cls: type) -> Iterator[str]:
     if cls.__doc__ and not cls.__doc__.startswith("dict("):
         yield inspect.cleandoc(cls.__doc__)
-    comments = _comments(cls)
+    comments = _comments(verdict.Check if cls is result.CheckResult else cls)
     rows = ((f"`{name}`", f"`{kind}`", comments.get(name, "")) for name, kind in _annotations(cls).items())
     yield _table(("field", "type", "means"), rows)
 

@@ -17,7 +17,7 @@ EXIT_CODES = "exit codes: 0 held, 1 broken, 2 unknown or bad input"
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="ackworth",
-        description="What is your broker's ack worth? Drives a broker, breaks it, and says what became of every message.",
+        description="What is your broker's ack worth? Drives a broker, breaks it, follows every message.",
         epilog=EXIT_CODES,
     )
     top.add_argument("--version", action="version", version=f"ackworth {ackworth.__version__}")

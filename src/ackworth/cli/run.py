@@ -15,7 +15,7 @@ from ackworth.model.errors import BadInput
 from ackworth.plan import resolve
 from ackworth.plan.resolve import TrialPlan
 from ackworth.plan.tree import SIZES
-from ackworth.run import directory, environment, traces
+from ackworth.run import directory, environment, space, traces
 from ackworth.run.conductor import Conductor
 
 HELP = "run a plan and judge it"
@@ -42,6 +42,8 @@ def main(args: argparse.Namespace) -> int:
     _check(trials)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     path = args.out or directory.default_out(trials[0].plan.name)
+    for trial in trials:
+        space.check_before(path, trial.plan.workload, registry.find(trial.plan.broker.kind))
     progress = Progress(quiet=args.quiet)
     for line in traces.sweep():
         progress.say(line)

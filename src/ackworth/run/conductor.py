@@ -154,7 +154,6 @@ class Conductor:
                 raise Unavailable(f"the fault '{fault.name}' cannot be had here: {reason}")
         if reason := self._broker.missing():
             raise Unavailable(f"the broker '{self._broker.name}' cannot run here: {reason}")
-        space.check_before(self._directory, self._plan.workload, self._broker)
         nodes = self._directory / "nodes"
         stack.callback(shutil.rmtree, nodes, ignore_errors=True)
         places = {name: self._place(name, stack) for name in self._broker.nodes(self._plan.broker.topology)}

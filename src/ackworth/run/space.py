@@ -28,7 +28,9 @@ def needed(workload: Workload, broker: Broker) -> int:
 
 
 def check_before(path: Path, workload: Workload, broker: Broker) -> None:
-    free, need = shutil.disk_usage(path).free, needed(workload, broker)
+    """Raises BadInput if the disk that will hold the path has too little room."""
+    there = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    free, need = shutil.disk_usage(there).free, needed(workload, broker)
     if free < need:
         raise BadInput(
             f"{path}: about {need / GIB:.1f} GiB are needed and {free / GIB:.1f} GiB are free: "

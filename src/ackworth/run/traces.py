@@ -45,7 +45,7 @@ def alive(run: str) -> bool:
     """Whether the process that conducts a run still lives."""
     try:
         note = json.loads((notes_folder() / f"{run}.json").read_text())
-        return started(note["pid"]) == note["started"] and note["pid"] != os.getpid()
+        return bool(started(note["pid"]) == note["started"] and note["pid"] != os.getpid())
     except (OSError, ValueError, KeyError):
         return False
 

@@ -1,0 +1,101 @@
+"""Whatever is wrong with what was asked for is one clear line, exit code 2, and nothing on the disk."""
+
+from pathlib import Path
+
+import pytest
+
+from ackworth.cli.main import main
+from ackworth.run import space
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line on standard error of a command that must fail with 2."""
+    assert main(list(arguments)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("ackworth: ")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rebot"], "unknown plan 'rebot': did you mean 'reboot'?"),
+        (["./nowhere.yaml"], "nowhere.yaml: cannot be read (No such file or directory)"),
+        (["reboot", "--broker", "brook-sqlit"], "unknown broker 'brook-sqlit': did you mean 'brook-sqlite'?"),
+        (["reboot", "--set", "workload.topcs=3"], "unknown key 'workload.topcs' (value 3): did you mean 'topics'?"),
+        (["reboot", "--set", "workload.body=20"], "at least 48 bytes, the size of the header"),
+        (
+            ["reboot", "--set", "broker.settings.durability=ful"],
+            "durability is 'ful', but must be one of full, normal, off",
+        ),
+        (
+            ["reboot", "--set", "broker.settings.durabilty=full"],
+            "has no setting 'durabilty': did you mean 'durability'?",
+        ),
+        (["reboot", "--set", "broker.topology=three"], "has no topology 'three': it has single"),
+        (["reboot", "--set", "faults.0.kind=power-cutt"], "unknown fault 'power-cutt': did you mean 'power-cut'?"),
+        (["reboot", "--set", "faults.0.node=third"], "has no node 'third' to break"),
+        (["reboot", "--seed", "7", "--set", "x"], "write it as key=value"),
+    ],
+)
+def test_bad_runs(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert words in said(capsys, "run", *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_size_is_refused_by_the_parser(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "reboot", "--size", "huge"])
+    assert ended.value.code == 2
+    assert "invalid choice: 'huge'" in capsys.readouterr().err
+
+
+def test_a_directory_that_holds_something_is_not_written_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "precious").write_text("mine")
+    assert "is not empty: name a new directory with --out" in said(
+        capsys, "run", "reboot", "--quiet", "--out", str(tmp_path)
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_a_directory_that_cannot_be_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot be made (Not a directory)" in said(capsys, "run", "reboot", "--out", str(tmp_path / "file" / "run"))
+
+
+def test_too_little_room_is_said_before_anything_is_made(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(space, "needed", lambda *_: 1 << 60)
+    line = said(capsys, "run", "reboot", "--out", str(tmp_path / "deep" / "run"))
+    assert "GiB are needed" in line and "--out" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["check", "report"])
+def test_foreign_directories(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
+    remedy = "name a directory that `ackworth run` made" if command == "check" else "ackworth check"
+    assert remedy in said(capsys, command, str(tmp_path / "nowhere"))
+    assert remedy in said(capsys, command, str(tmp_path))
+
+
+def test_a_damaged_run_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for damage in ('{"run": 1', "[]", '{"run": "x"}'):
+        (tmp_path / "run.json").write_text(damage)
+        assert "run.json: damaged" in said(capsys, "check", str(tmp_path))
+
+
+def test_a_traceback_only_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--debug", "run", "rebot"]) == 2
+    assert "Traceback" in capsys.readouterr().err

@@ -1,0 +1,123 @@
+"""Ackworth itself is interrupted or killed: nothing is left behind, and the record so far can be judged."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ackworth.history.schema import SENT
+from ackworth.history.spool import chunks, read_chunk
+from ackworth.run import traces
+
+pytestmark = pytest.mark.real
+
+ENDLESS = ["--set", "workload.phases=[{name: send, duration: 10m, rate: 20000}]"]
+
+
+class Running:
+    """An `ackworth run reboot` that would take for ever."""
+
+    def __init__(self, out: Path, *sets: str) -> None:
+        self.out = out
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ackworth.cli.main", "run", "reboot", "--out", str(out), *ENDLESS, *sets],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def has_sent(self) -> bool:
+        spool = self.out / "trials" / "item-1" / "spool"
+        return any(len(read_chunk(path, SENT)["seq"]) for _, _, path in chunks(spool, SENT))
+
+    @property
+    def run(self) -> str:
+        return str(json.loads((self.out / "run.json").read_text())["run"])
+
+    def end(self) -> tuple[int, str]:
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+def gone(run: str, out: Path) -> bool:
+    """No process of the run, no mount and no loop device of it is left."""
+    loops = subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
+    mounts = Path("/proc/self/mounts").read_text()
+    return not traces._processes(run) and str(out) not in loops and str(out) not in mounts
+
+
+def ackworth(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ackworth.cli.main", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_stops_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+    running = Running(tmp_path / "run")
+    running.wait_for(running.has_sent)
+    run = running.run
+    running.process.send_signal(number)
+    code, said = running.end()
+    assert code == 2
+    assert f"interrupted; the record so far is in {running.out}: judge it with `ackworth check" in said
+    assert gone(run, running.out)
+    end = json.loads((running.out / "trials" / "item-1" / "end.json").read_text())
+    assert "it was interrupted" in end["problems"]
+    assert not (running.out / "trials" / "item-1" / "nodes").exists()
+
+
+@pytest.mark.parametrize("when", ["sending", "cut"])
+def test_killed_it_leaves_a_record_and_nothing_else(tmp_path: Path, when: str, own_mounts: None) -> None:
+    sets = ["--set", "faults.0.at=500ms", "--set", "faults.0.down=1h"] if when == "cut" else []
+    running = Running(tmp_path / "run", *sets)
+    running.wait_for(running.has_sent)
+    if when == "cut":
+        assert running.process.stderr is not None
+        while "power-cut after" not in running.process.stderr.readline():
+            pass
+    run = running.run
+    running.process.send_signal(signal.SIGKILL)
+    running.process.communicate()
+    deadline = time.monotonic() + 10
+    while not gone(run, running.out):
+        assert time.monotonic() < deadline, "something of a killed run lives on"
+        time.sleep(0.02)
+    assert (running.out / "trials" / "item-1" / "nodes").exists()
+    (said,) = traces.sweep()
+    assert f"run {run} was killed" in said
+    assert not (running.out / "trials" / "item-1" / "nodes").exists()
+    assert traces.sweep() == []
+    checked = ackworth("check", str(running.out), "--json")
+    assert checked.returncode == 2, checked.stderr
+    result = json.loads(checked.stdout)
+    assert result["verdict"] == "unknown"
+    assert result["trials"][0]["account"]["sent"] > 0
+    complete = next(check for check in result["trials"][0]["checks"] if check["name"] == "complete")
+    assert complete["verdict"] == "unknown" and "killed" in complete["reason"]
+
+
+def test_a_live_run_is_left_alone_and_not_judged(tmp_path: Path) -> None:
+    running = Running(tmp_path / "run")
+    try:
+        running.wait_for(running.has_sent)
+        assert traces.sweep() == []
+        checked = ackworth("check", str(running.out))
+        assert checked.returncode == 2 and "this run is still going on" in checked.stderr
+        assert running.process.poll() is None
+    finally:
+        os.kill(running.process.pid, signal.SIGINT)
+        running.end()
