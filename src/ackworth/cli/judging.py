@@ -38,20 +38,22 @@ def judge_and_report(path: Path, args: argparse.Namespace, progress: Progress) -
 
 
 def _judge(trials: dict[str, Path], master: str | None, progress: Progress) -> list[TrialResult]:
-    # Spark and its JVM are slow to load, and nothing else needs them.
-    from ackworth.pipeline import judge_trial
-    from ackworth.pipeline.session import session
+    # Spark is slow to load, and nothing else needs it.
+    from ackworth.pipeline.session import LOCAL, session
+    from ackworth.pipeline.trial import judge_trial
 
-    progress.begin("judging")
-    for folder in trials.values():
+    for name, folder in trials.items():
+        progress.begin(f"judging {name}")
         if (folder / "spool").exists():
-            settle(folder, progress.move)
+            settle(folder, progress.working)
     progress.say("judging: starting Spark")
-    with session(master) as spark:
-        return [
-            judge_trial(folder, spark, lambda line, name=name: progress.move(f"judging {name}: {line}"))
-            for name, folder in trials.items()
-        ]
+    results = []
+    with session(master or LOCAL) as spark:
+        for name, folder in trials.items():
+            progress.begin(f"judging {name}")
+            results.append(judge_trial(folder, spark, progress.share))
+            progress.end([])
+    return results
 
 
 def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunResult:

@@ -32,6 +32,9 @@ class Progress:
     def working(self, what: str) -> None:
         self.move(f"{self._title}: {what}")
 
+    def share(self, what: str, done: int, of: int) -> None:
+        self.working(f"{what}, {done} of {of} tasks")
+
     def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
         now = time.monotonic()
         before, *last = self._last

@@ -27,7 +27,8 @@ def _is_remote(spark: Any) -> bool:
 def _watched_remotely(spark: Any, report: Report) -> Iterator[None]:
     def handler(stages: Any, **_: Any) -> None:
         stages = list(stages or ())
-        report(sum(s.num_completed_tasks for s in stages), sum(s.num_tasks for s in stages))
+        if stages:
+            report(sum(s.num_completed_tasks for s in stages), sum(s.num_tasks for s in stages))
 
     spark.registerProgressHandler(handler)
     try:
@@ -49,7 +50,8 @@ def _watched_here(spark: Any, report: Report) -> Iterator[None]:
                 for stage in tracker.getJobInfo(job).stageIds
             ]
             known = [stage for stage in stages if stage is not None]
-            report(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
+            if known:
+                report(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

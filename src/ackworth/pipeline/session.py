@@ -5,12 +5,14 @@ workers and moves small partial results. A session of our own starts quietly, ke
 directory of its own, and takes the directory away at its end.
 """
 
+import importlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -68,8 +71,11 @@ class Session:
     parallel: int
 
     def run(self, job: Job, progress: Callable[[int, int], None]) -> list[Result]:
-        with watched(self.spark, progress):
-            return run_on_spark(self.spark, job)
+        try:
+            with watched(self.spark, progress):
+                return run_on_spark(self.spark, job)
+        except (PySparkException, Py4JError) as error:
+            raise AckworthError(f"{self.master}: Spark failed while judging ({_first_line(error)})") from error
 
     def about(self) -> dict[str, Any]:
         return {"spark": self.spark.version, "master": self.master}
@@ -104,6 +110,10 @@ def _connected(url: str, private: Path) -> Iterator[Session]:
 @contextmanager
 def _started(master: str, private: Path) -> Iterator[Session]:
     _require_java()
+    with warnings.catch_warnings():
+        # PySpark loads its own test tools and, where there is a newer pandas than it knows, warns of it.
+        warnings.simplefilter("ignore", FutureWarning)
+        importlib.import_module("pyspark.testing.utils")
     conf = SparkConf(loadDefaults=False).setMaster(master).setAll(_settings(master, private).items())
     log = private / "spark.log"
     with _python_of_workers(master), log.open("wb") as output:
@@ -191,5 +201,3 @@ def _first_line(error: BaseException) -> str:
 def _last_line(log: Path) -> str:
     return log.read_text(errors="replace").strip().rpartition("\n")[2]
 
-
-__all__ = ["LOCAL", "AckworthError", "Session", "session"]

@@ -21,9 +21,9 @@ from ackworth.pipeline.work import Job, Result, Task, run_reduction, run_task
 
 _SCHEMA = StructType(
     [
-        StructField("measurement", StringType(), False),
-        StructField("key", LongType(), False),
-        StructField("value", BinaryType(), False),
+        StructField("measurement", StringType()),
+        StructField("key", LongType()),
+        StructField("value", BinaryType()),
     ]
 )
 _ARROW = pa.schema([("measurement", pa.string()), ("key", pa.int64()), ("value", pa.binary())])

@@ -1,0 +1,341 @@
+"""The conformance suite: what every store must do, whatever it is made of.
+
+    check_store(lambda name: MyStore(directory / f"{name}.db"))
+
+`make(name)` opens the database of that name, and creates it at the first call. Each check uses a database of
+its own, and opens it as often as it needs clients. CHECKS holds the checks one by one.
+"""
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from brook.errors import UnknownGroup, UnknownTopic
+from brook.identity import new_client_id
+from brook.model import Claimed
+from brook.packing import Piece, Run, pack
+from brook.stores.base import ClaimRequest, Store
+
+Open = Callable[[], Store]
+Check = Callable[[Open], None]
+
+NOW = 1_000_000.0
+LEASE = 60.0
+CLIENT = new_client_id("check")
+OTHER = new_client_id("other")
+
+
+def check_store(make: Callable[[str], Store]) -> None:
+    for check in CHECKS:
+        run_check(check, make)
+
+
+def run_check(check: Check, make: Callable[[str], Store]) -> None:
+    with contextlib.ExitStack() as stack:
+
+        def open_one() -> Store:
+            return stack.enter_context(contextlib.closing(make(check.__name__)))
+
+        check(open_one)
+
+
+def offsets_are_dense_under_concurrency(open_one: Open) -> None:
+    stores = [open_one() for _ in range(2)]
+    (topic,) = _create(stores[0], "t")
+    firsts: list[int] = []
+
+    def send(store: Store, size: int) -> None:
+        for _ in range(25):
+            firsts.extend(range(first := store.append(_run(topic, size), NOW)[0], first + size))
+
+    _in_threads([lambda s=store, n=size: send(s, n) for size in (1, 3) for store in stores])
+    assert sorted(firsts) == list(range(200)), "offsets are not dense from 0, or were given twice"
+    _subscribe_all(stores[0])
+    assert _offsets(_drain(stores[0])) == {topic: list(range(200))}, "what is stored is not what was returned"
+
+
+def runs_of_one_append_follow_each_other(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    store.append(_run(a, 2), NOW)
+    firsts = store.append([*_run(a, 3), *_run(b, 1), *_run(a, 1)], NOW)
+    assert firsts == [2, 0, 5], f"first offsets {firsts}, expected [2, 0, 5]"
+
+
+def a_refused_append_stores_nothing(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = _create(store, "t")
+    with _raises(UnknownTopic):
+        store.append([*_run(topic, 2), *_run(topic + 1, 1)], NOW)
+    _subscribe_all(store)
+    assert store.lag("g") == 0, "a refused append left messages"
+    assert store.append(_run(topic, 1), NOW) == [0], "a refused append used up offsets"
+
+
+def messages_come_back_as_they_were_sent(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = _create(store, "t")
+    bodies = [b"", b"x", bytes(range(256)), b"y" * 200_000, b"z" * 64, b"z" * 64]
+    extras = [None, ("key", ("tag",), {"name": "value"}), None, None, None, None]
+    store.append(pack(topic, bodies, extras), NOW)
+    store.append(pack(topic, [b"", b""]), NOW)
+    _subscribe_all(store)
+    pieces = _drain(store, limit=2)
+    assert _bodies(pieces) == [*bodies, b"", b""], "bodies changed"
+    found = [extra for piece in pieces for extra in (piece.extras or [None] * piece.messages)]
+    assert found == [None, ["key", ["tag"], {"name": "value"}], *[None] * 6], "key, tags, properties changed"
+    assert {(piece.sent, piece.attempts) for piece in pieces} == {(NOW * 1000, 1)}, "time or attempts are wrong"
+
+
+def groups_start_where_they_are_told(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    store.append([*_run(a, 3), *_run(b, 2)], NOW)
+    store.subscribe("early", None, "earliest")
+    store.subscribe("late", None, "latest")
+    store.subscribe("one", [b], "earliest")
+    (c,) = _create(store, "c")
+    store.append([*_run(a, 1), *_run(c, 1)], NOW)
+    store.subscribe("late", None, "earliest")  # already follows them: nothing changes
+    assert _offsets(_drain(store, "early")) == {a: [0, 1, 2, 3], b: [0, 1], c: [0]}, "earliest is not the start"
+    assert _offsets(_drain(store, "late")) == {a: [3], c: [0]}, "latest is not the end, or a new topic was missed"
+    assert _offsets(_drain(store, "one")) == {b: [0, 1]}, "a group got a topic that it does not follow"
+
+
+def unknown_names_are_refused(open_one: Open) -> None:
+    store = open_one()
+    with _raises(UnknownGroup):
+        store.claim(_request())
+    with _raises(UnknownGroup):
+        store.lag("g")
+    with _raises(UnknownTopic):
+        store.subscribe("g", [17], "earliest")
+    with _raises(UnknownGroup):
+        store.lag("g")
+
+
+def claims_respect_limit_and_topics(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    store.append([*_run(a, 10), *_run(b, 10)], NOW)
+    _subscribe_all(store)
+    claimed = store.claim(_request(limit=3, topics=frozenset({b})))
+    assert claimed == Claimed(claimed.receipt if claimed else 0, 3), f"claimed {claimed}, not 3 messages"
+    assert _offsets(store.read(claimed.receipt)) == {b: [0, 1, 2]}, "not the first 3 messages of the topic"
+    assert _offsets(_drain(store, limit=4)) == {a: list(range(10)), b: list(range(3, 10))}, "the rest is not whole"
+
+
+def every_topic_gets_its_turn(open_one: Open) -> None:
+    store = open_one()
+    topics = _create(store, *(f"t{n}" for n in range(40)))
+    store.append([run for topic in topics for run in _run(topic, 1000)], NOW)
+    _subscribe_all(store)
+    seen: set[int] = set()
+    for _ in range(len(topics)):
+        seen |= _offsets(_receive(store, limit=16)[1]).keys()
+    assert seen == set(topics), "some topics wait for ever behind others that have more"
+
+
+def nobody_gets_anothers_messages(open_one: Open) -> None:
+    stores = [open_one() for _ in range(3)]
+    topics = _create(stores[0], "a", "b", "c")
+    for _ in range(20):
+        stores[0].append([run for topic in topics for run in _run(topic, 10)], NOW)
+    _subscribe_all(stores[0])
+    taken: Counter[tuple[int, int]] = Counter()
+
+    def consume(store: Store, client: str, acks: bool) -> None:
+        while claimed := store.claim(_request(client=client, limit=7)):
+            taken.update(
+                (t, offset) for t, offsets in _offsets(store.read(claimed.receipt)).items() for offset in offsets
+            )
+            if acks:
+                store.ack(claimed.receipt)
+
+    _in_threads([lambda s=s, n=n: consume(s, new_client_id(f"c{n}"), n % 2 == 0) for n, s in enumerate(stores * 2)])
+    assert set(taken.values()) == {1}, "a message had two owners at a time"
+    assert len(taken) == 600, f"{600 - len(taken)} messages were skipped"
+
+
+def acked_is_over(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = _create(store, "t")
+    store.append(_run(topic, 5), NOW)
+    _subscribe_all(store)
+    receipt, _ = _receive(store, limit=3)
+    assert store.lag("g") == 5, "what is claimed and not acked must count as lag"
+    assert store.ack(receipt) == 3, "an ack tells how many messages it was for"
+    assert store.lag("g") == 2, "what is acked must not count as lag"
+    assert store.ack(receipt) == 0, "the second ack of a receipt is for nothing"
+    again = open_one()
+    assert _offsets(_drain(again, now=NOW + 1000 * LEASE)) == {topic: [3, 4]}, (
+        "acked messages came back, or others went"
+    )
+    assert again.lag("g") == 0, "a group that has acked everything has no lag"
+
+
+def a_lease_protects_until_it_is_over(open_one: Open) -> None:
+    mine, other = open_one(), open_one()
+    (topic,) = _create(mine, "t")
+    mine.append(_run(topic, 5), NOW)
+    _subscribe_all(mine)
+    receipt, _ = _receive(mine, limit=5)
+    assert other.claim(_request(client=OTHER, now=NOW + LEASE - 1)) is None, "taken before the lease was over"
+    assert mine.renew(receipt, NOW + 2 * LEASE) == 5, "renewing tells how many messages are held"
+    assert other.claim(_request(client=OTHER, now=NOW + LEASE + 1)) is None, "taken though the lease was renewed"
+    late, pieces = _receive(other, client=OTHER, limit=2, now=NOW + 2 * LEASE + 1)
+    assert _offsets(pieces) == {topic: [0, 1]}, "lost messages must come first, in order"
+    assert [piece.attempts for piece in pieces] == [2], "a second delivery must be the second attempt"
+    assert mine.renew(receipt, NOW + 9 * LEASE) == 3, "renewing must not bring back what others have"
+    assert mine.ack(receipt) == 3, "a late ack must be for what is left alone"
+    assert other.ack(late) == 2, "a late ack must not take another client's claim"
+    assert other.lag("g") == 0, "all was acked"
+
+
+def a_dead_clients_messages_go_on_at_once(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = _create(store, "t")
+    store.append(_run(topic, 4), NOW)
+    _subscribe_all(store)
+    _receive(store, client=_dead(CLIENT), limit=3)
+    receipt, pieces = _receive(store, limit=10)
+    assert _offsets(pieces) == {topic: [0, 1, 2, 3]}, "a dead client's messages did not go to the next"
+    assert sorted((p.first, p.attempts) for p in pieces) == [(0, 2), (3, 1)], "attempts are not counted exactly"
+    store.ack(receipt)
+    assert store.lag("g") == 0, "all was acked"
+
+
+def handed_back_is_free_at_once(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = _create(store, "t")
+    store.append(_run(topic, 4), NOW)
+    _subscribe_all(store)
+    _receive(store, client=OTHER, limit=2)
+    kept, _ = _receive(store, limit=1)
+    store.hand_back(OTHER)
+    assert _offsets(_receive(store, limit=10)[1]) == {topic: [0, 1, 3]}, "not what was handed back and what was left"
+    assert store.ack(kept) == 1, "a client that handed nothing back lost its claim"
+
+
+def groups_do_not_disturb_each_other(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = _create(store, "t")
+    store.append(_run(topic, 3), NOW)
+    for group in ("g", "h"):
+        store.subscribe(group, None, "earliest")
+    assert _offsets(_drain(store, "g")) == _offsets(_drain(store, "h")) == {topic: [0, 1, 2]}, "groups share progress"
+
+
+def a_topic_is_created_once(open_one: Open) -> None:
+    stores = [open_one() for _ in range(2)]
+    (topic,) = _create(stores[0], "t")
+    stores[0].append(_run(topic, 2), NOW)
+    _in_threads([lambda s=s: s.create_topics(["t", "u"]) for s in stores])
+    assert sorted(stores[1].topics()) == ["t", "u"], "topics are not what was created"
+    assert stores[1].topics()["t"] == topic, "a topic changed its id"
+    assert stores[1].append(_run(topic, 1), NOW) == [2], "a topic lost its offsets"
+
+
+CHECKS: tuple[Check, ...] = (
+    offsets_are_dense_under_concurrency,
+    runs_of_one_append_follow_each_other,
+    a_refused_append_stores_nothing,
+    messages_come_back_as_they_were_sent,
+    groups_start_where_they_are_told,
+    unknown_names_are_refused,
+    claims_respect_limit_and_topics,
+    every_topic_gets_its_turn,
+    nobody_gets_anothers_messages,
+    acked_is_over,
+    a_lease_protects_until_it_is_over,
+    a_dead_clients_messages_go_on_at_once,
+    handed_back_is_free_at_once,
+    groups_do_not_disturb_each_other,
+    a_topic_is_created_once,
+)
+
+
+def _create(store: Store, *names: str) -> list[int]:
+    store.create_topics(names)
+    ids = store.topics()
+    return [ids[name] for name in names]
+
+
+def _run(topic: int, messages: int) -> list[Run]:
+    return pack(topic, [b"body"] * messages)
+
+
+def _subscribe_all(store: Store) -> None:
+    store.subscribe("g", None, "earliest")
+
+
+def _request(
+    group: str = "g",
+    *,
+    topics: frozenset[int] | None = None,
+    limit: int = 1000,
+    client: str = CLIENT,
+    now: float = NOW,
+) -> ClaimRequest:
+    return ClaimRequest(group, topics, limit, client, now, LEASE)
+
+
+def _receive(store: Store, *, client: str = CLIENT, limit: int, now: float = NOW) -> tuple[int, list[Piece]]:
+    claimed = store.claim(_request(client=client, limit=limit, now=now))
+    assert claimed is not None, "there were messages, and none was handed out"
+    return claimed.receipt, store.read(claimed.receipt)
+
+
+def _drain(store: Store, group: str = "g", *, limit: int = 1000, now: float = NOW) -> list[Piece]:
+    pieces: list[Piece] = []
+    while claimed := store.claim(_request(group, limit=limit, now=now)):
+        pieces += store.read(claimed.receipt)
+        store.ack(claimed.receipt)
+    return pieces
+
+
+def _offsets(pieces: Sequence[Piece]) -> dict[int, list[int]]:
+    """By topic."""
+    found: dict[int, list[int]] = {}
+    for piece in pieces:
+        found.setdefault(piece.topic, []).extend(range(piece.first, piece.first + piece.messages))
+    return {topic: sorted(offsets) for topic, offsets in sorted(found.items())}
+
+
+def _bodies(pieces: Sequence[Piece]) -> list[bytes]:
+    return [body for piece in pieces for body in piece.bodies]
+
+
+def _dead(client: str) -> str:
+    """A client of this host and process that started at another time: there is no such process."""
+    label, place, pid, started, unique = client.split("/")
+    return "/".join((label, place, pid, str(int(started) + 1), unique))
+
+
+def _in_threads(jobs: Sequence[Callable[[], object]]) -> None:
+    """Run all at once, and raise what one of them raised."""
+    errors: list[BaseException] = []
+
+    def run(job: Callable[[], object]) -> None:
+        try:
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@contextlib.contextmanager
+def _raises(kind: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except kind:
+        return
+    raise AssertionError(f"{kind.__name__} was not raised")

@@ -1,0 +1,150 @@
+"""SQLite passes the suite that all stores must pass; and the suite sees what is wrong with a store that does not."""
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import pytest
+
+from brook import testing
+from brook.errors import UnknownGroup
+from brook.model import Claimed, Start
+from brook.packing import Piece, Run, unpack
+from brook.stores.base import ClaimRequest, Store
+from brook.stores.sqlite import SqliteStore
+
+
+def named(check: testing.Check) -> str:
+    return check.__name__
+
+
+@pytest.mark.parametrize("check", testing.CHECKS, ids=named)
+def test_sqlite(check: testing.Check, tmp_path: Path) -> None:
+    testing.run_check(check, lambda name: SqliteStore(tmp_path / f"{name}.db"))
+
+
+class ForgetsToLock(SqliteStore):
+    """Offsets from a look that is not part of the transaction."""
+
+    def append(self, runs: Sequence[Run], now: float) -> list[int]:
+        return [first + 1 for first in super().append(runs, now)]
+
+
+class StoresRunByRun(SqliteStore):
+    def append(self, runs: Sequence[Run], now: float) -> list[int]:
+        return [super(StoresRunByRun, self).append([run], now)[0] for run in runs]
+
+
+class OneOffsetForAll(SqliteStore):
+    def append(self, runs: Sequence[Run], now: float) -> list[int]:
+        firsts = super().append(runs, now)
+        return [firsts[0]] * len(firsts)
+
+
+class SwapsBodies(SqliteStore):
+    def read(self, receipt: int) -> list[Piece]:
+        return [
+            p._replace(data=b"".join(reversed(unpack(p.data, p.messages, p.sizes))), sizes=p.sizes and p.sizes[::-1])
+            if p.messages > 1
+            else p
+            for p in super().read(receipt)
+        ]
+
+
+class AlwaysEarliest(SqliteStore):
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
+        super().subscribe(group, topics, "earliest")
+
+
+class CreatesGroups(SqliteStore):
+    def lag(self, group: str) -> int:
+        try:
+            return super().lag(group)
+        except UnknownGroup:
+            return 0
+
+
+class IgnoresLimit(SqliteStore):
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        return super().claim(request._replace(limit=1000))
+
+
+class StarvesTopics(SqliteStore):
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        self._turns.clear()
+        return super().claim(request)
+
+
+class ReadsAllAlong(SqliteStore):
+    """Everybody gets what anybody has claimed last."""
+
+    last = 0
+
+    def read(self, receipt: int) -> list[Piece]:
+        ReadsAllAlong.last, receipt = receipt, ReadsAllAlong.last or receipt
+        return super().read(receipt)
+
+
+class ForgetsAcks(SqliteStore):
+    def ack(self, receipt: int) -> int:
+        return sum(piece.messages for piece in self.read(receipt))
+
+
+class NoLeases(SqliteStore):
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        return super().claim(request._replace(now=request.now + 10 * request.lease))
+
+
+class ImmortalClients(SqliteStore):
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        return super().claim(request._replace(client=testing.OTHER))
+
+
+class HandsBackAll(SqliteStore):
+    def hand_back(self, client: str) -> None:
+        for each in (testing.CLIENT, testing.OTHER):
+            super().hand_back(each)
+
+
+class OneGroup(SqliteStore):
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
+        super().subscribe("g", topics, start)
+
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        return super().claim(request._replace(group="g"))
+
+
+class ForgetsTopics(SqliteStore):
+    def create_topics(self, names: Collection[str]) -> None:
+        super().create_topics([f"{name}{len(self.topics())}" for name in names])
+
+    def topics(self) -> dict[str, int]:
+        return {name[:1]: topic for name, topic in super().topics().items()}
+
+
+DEFECTS: dict[testing.Check, type[Store]] = {
+    testing.offsets_are_dense_under_concurrency: ForgetsToLock,
+    testing.runs_of_one_append_follow_each_other: OneOffsetForAll,
+    testing.a_refused_append_stores_nothing: StoresRunByRun,
+    testing.messages_come_back_as_they_were_sent: SwapsBodies,
+    testing.groups_start_where_they_are_told: AlwaysEarliest,
+    testing.unknown_names_are_refused: CreatesGroups,
+    testing.claims_respect_limit_and_topics: IgnoresLimit,
+    testing.every_topic_gets_its_turn: StarvesTopics,
+    testing.nobody_gets_anothers_messages: ReadsAllAlong,
+    testing.acked_is_over: ForgetsAcks,
+    testing.a_lease_protects_until_it_is_over: NoLeases,
+    testing.a_dead_clients_messages_go_on_at_once: ImmortalClients,
+    testing.handed_back_is_free_at_once: HandsBackAll,
+    testing.groups_do_not_disturb_each_other: OneGroup,
+    testing.a_topic_is_created_once: ForgetsTopics,
+}
+
+
+def test_every_check_has_a_defect_to_catch() -> None:
+    assert set(DEFECTS) == set(testing.CHECKS)
+
+
+@pytest.mark.parametrize(("check", "defective"), DEFECTS.items(), ids=[named(check) for check in DEFECTS])
+def test_suite_catches(check: testing.Check, defective: Callable[[Path], Store], tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        testing.run_check(check, lambda name: defective(tmp_path / f"{name}.db"))
