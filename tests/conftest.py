@@ -3,10 +3,14 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ackworth.broker import disk
+
+if TYPE_CHECKING:
+    from ackworth.pipeline.session import Session
 
 
 def lacking(reason: str) -> None:
@@ -30,3 +34,12 @@ def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     yield folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["Session"]:
+    """One local Spark for all tests that judge."""
+    from ackworth.pipeline.session import session
+
+    with session("local[2]") as found:
+        yield found

@@ -78,11 +78,15 @@ def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunRes
 
 
 def _sentence(trials: list[TrialResult], missing: list[str]) -> str:
+    """One trial speaks for itself; of several, those that did not hold speak, and if all held, their number does."""
     if len(trials) == 1 and not missing:
         return trials[0]["sentence"]
-    parts = [f"{trial['trial']}: {trial['sentence']}" for trial in trials]
-    parts += [f"{name}: Unknown: it was never begun." for name in missing]
-    return " ".join(parts)
+    told = [f"{trial['trial']}: {trial['sentence']}" for trial in trials if trial["verdict"] != Verdict.HELD]
+    told += [f"{name}: Unknown: it was never begun." for name in missing]
+    if told:
+        return " ".join(told)
+    acked = sum(trial["account"]["acked"] for trial in trials)
+    return f"Held: all {len(trials)} trials; {acked:,} messages were acked, and what was promised of them was kept."
 
 
 def _published(trials: list[TrialResult]) -> list[dict[str, Any]]:

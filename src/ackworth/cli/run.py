@@ -12,6 +12,7 @@ from ackworth.cli import judging
 from ackworth.cli.progress import Progress
 from ackworth.fault import contract as faults
 from ackworth.model.errors import BadInput
+from ackworth.model.words import nearest
 from ackworth.plan import resolve
 from ackworth.plan.resolve import TrialPlan
 from ackworth.plan.tree import SIZES
@@ -29,6 +30,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="change a key of the plan; repeatable"
     )
+    command.add_argument("--only", metavar="TRIAL", action="append", default=[], help="only this trial; repeatable")
     command.add_argument("--size", choices=SIZES, default="small", help="how large: small (default) or as published")
     command.add_argument("--out", metavar="DIR", type=Path, help="where the run goes (default: runs/PLAN-TIME)")
     command.add_argument("--seed", metavar="N", type=int, help="makes everything random the same again")
@@ -38,7 +40,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     tree = resolve.find(args.plan)
     sets = [*([f"broker.kind={args.broker}"] if args.broker else []), *args.set]
-    trials = resolve.trials(tree, args.size, sets)
+    trials = _chosen(resolve.trials(tree, args.size, sets), args.only)
     _check(trials)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     path = args.out or directory.default_out(trials[0].plan.name)
@@ -64,6 +66,14 @@ def main(args: argparse.Namespace) -> int:
     progress.say(f"{run.plan}, size {run.size}, seed {seed}: {len(trials)} trial{'s' * (len(trials) > 1)} into {path}")
     _conduct(path, run, trials, progress)
     return judging.judge_and_report(path, args, progress)
+
+
+def _chosen(trials: list[TrialPlan], only: list[str]) -> list[TrialPlan]:
+    known = [trial.name for trial in trials]
+    for name in only:
+        if name not in known:
+            raise BadInput(f"the plan has no trial '{name}'{nearest(name, known)}")
+    return [trial for trial in trials if not only or trial.name in only]
 
 
 def _check(trials: list[TrialPlan]) -> None:

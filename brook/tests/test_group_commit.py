@@ -1,0 +1,106 @@
+"""Sends of many threads in one commit; an error reaches all whose messages were in it."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from brook import Brook, DatabaseFull, StoreFailed
+from brook.group_commit import GroupCommit
+from brook.packing import Run, unpack
+
+
+class Table:
+    """Takes the place of a store; `gate` holds up the first commit until others have queued up."""
+
+    def __init__(self) -> None:
+        self.commits: list[list[Run]] = []
+        self.stored: list[bytes] = []
+        self.entered = threading.Event()
+        self.gate = threading.Event()
+        self.error: BaseException | None = None
+
+    def append(self, runs: list[Run]) -> list[int]:
+        self.entered.set()
+        assert self.gate.wait(60)
+        if self.error and self.commits:
+            raise self.error
+        self.commits.append(runs)
+        firsts = []
+        for run in runs:
+            firsts.append(len(self.stored))
+            self.stored += unpack(bytes(run.data), run.messages, run.sizes)
+        return firsts
+
+
+def gathered(table: Table, jobs: list[Callable[[GroupCommit], None]]) -> GroupCommit:
+    """Run the first job, and the others while it is committing."""
+    commit = GroupCommit(table.append)
+    threads = [threading.Thread(target=job, args=(commit,)) for job in jobs]
+    threads[0].start()
+    assert table.entered.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    while len(commit._queue) < len(jobs) - 1:
+        threading.Event().wait(0.001)
+    table.gate.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    return commit
+
+
+def test_what_gathers_goes_in_one_commit() -> None:
+    table, offsets = Table(), dict[bytes, int]()
+
+    def send(body: bytes) -> Callable[[GroupCommit], None]:
+        return lambda commit: offsets.__setitem__(body, commit.one(1, body, None))
+
+    runs: list[int] = []
+    jobs = [send(b"%d" % n * n) for n in range(1, 20)]
+    gathered(table, [*jobs, lambda commit: runs.extend(commit.runs([Run(2, 1, b"a"), Run(3, 1, b"b")]))])
+    assert [sum(run.messages for run in commit) for commit in table.commits] == [1, 20]
+    assert {offset: body for body, offset in offsets.items()} | dict(zip(runs, [b"a", b"b"], strict=True)) == dict(
+        enumerate(table.stored)
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "seen"), [(DatabaseFull("no room"), DatabaseFull), (KeyboardInterrupt(), StoreFailed)]
+)
+def test_an_error_reaches_all_and_the_next_go_on(error: BaseException, seen: type[Exception]) -> None:
+    table, raised = Table(), []
+    table.error = error
+
+    def send(commit: GroupCommit) -> None:
+        try:
+            commit.one(1, b"x", None)
+        except BaseException as caught:
+            raised.append(type(caught))
+
+    commit = gathered(table, [send] * 5)
+    assert sorted(kind.__name__ for kind in raised) == sorted([type(error).__name__, *[seen.__name__] * 3])
+    table.error = None
+    assert commit.one(1, b"y", None) == 1
+
+
+def test_threads_together(tmp_path: Path) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db") as mq:
+        sent: dict[bytes, int] = {}
+
+        def send(thread: int) -> None:
+            for n in range(50):
+                body = b"%d/%d" % (thread, n)
+                sent[body] = mq.send("t", body, key="k" if n % 2 else None).offset
+
+        threads = [threading.Thread(target=send, args=(n,)) for n in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        mq.subscribe("g")
+        got = mq.receive("g", max_messages=2000)
+        assert dict(zip(got.offsets, got.bodies, strict=True)) == {offset: body for body, offset in sent.items()}
+        assert len(got.pieces) < 1000  # messages that were committed together are stored together
+        assert all((m.key == "k") == (int(m.body.split(b"/")[1]) % 2 == 1) for m in got.messages)

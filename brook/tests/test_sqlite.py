@@ -1,0 +1,204 @@
+"""What is particular to SQLite: files, locks, full disks, the log, migrations."""
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from brook import (
+    BadUrl,
+    Brook,
+    Closed,
+    DatabaseFull,
+    DatabaseLocked,
+    DatabaseReadOnly,
+    MissingDirectory,
+    NotADatabase,
+    Run,
+    SchemaTooNew,
+)
+from brook.sql import sqlite as sql
+from brook.stores import sqlite_database
+from brook.urls import sqlite_path
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [("sqlite:///a/b.db", "a/b.db"), ("sqlite:////a/b.db", "/a/b.db"), ("sqlite:///a%20b.db", "a b.db")],
+)
+def test_urls(url: str, path: str) -> None:
+    assert sqlite_path(url) == Path(path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["orders.db", "postgres://x/y", "sqlite://orders.db", "sqlite:///", "sqlite:///a/", "sqlite:///a?b=c",
+     "sqlite:///:memory:", "sqlite://[/a.db"],
+)  # fmt: skip
+def test_wrong_urls(url: str) -> None:
+    with pytest.raises(BadUrl) as caught:
+        Brook(url)
+    assert repr(url) in str(caught.value)
+
+
+def test_missing_directory(tmp_path: Path) -> None:
+    with pytest.raises(MissingDirectory, match="no such directory"):
+        Brook(f"sqlite:///{tmp_path}/nowhere/q.db")
+
+
+def test_not_a_database(tmp_path: Path) -> None:
+    (tmp_path / "q.db").write_bytes(b"something else" * 1000)
+    with pytest.raises(NotADatabase, match="name another file"):
+        Brook(f"sqlite:///{tmp_path}/q.db")
+
+
+def test_locked(tmp_path: Path) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db", patience=0.05) as mq:
+        mq.create_topics(["t"])
+        with closing(sqlite3.connect(tmp_path / "q.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(DatabaseLocked, match="database is locked: end the transaction"):
+                mq.send("t", b"x")
+        assert mq.send("t", b"x").offset == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=True)
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.real
+def test_full_disk(small_disk: Path) -> None:
+    with Brook(f"sqlite:///{small_disk}/q.db") as mq:
+        mq.subscribe("g")
+        sent = 0
+        with pytest.raises(DatabaseFull, match="free space"):
+            while True:
+                sent = mq.append(["t"] * 100, [b"x" * 1000] * 100)[-1] + 1
+        assert mq.lag("g") == sent > 0
+
+
+@pytest.mark.real
+def test_read_only_disk(small_disk: Path) -> None:
+    with Brook(f"sqlite:///{small_disk}/q.db") as mq:
+        mq.send("t", b"x")
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    with pytest.raises(DatabaseReadOnly, match="allow writing"):
+        Brook(f"sqlite:///{small_disk}/q.db")
+
+
+def test_newer_schema(tmp_path: Path) -> None:
+    Brook(f"sqlite:///{tmp_path}/q.db").close()
+    with closing(sqlite3.connect(tmp_path / "q.db")) as db, db:
+        db.execute("UPDATE brook_schema SET version = 99")
+    with pytest.raises(SchemaTooNew, match=f"version 99, this Brook knows up to {len(sql.MIGRATIONS)}"):
+        Brook(f"sqlite:///{tmp_path}/q.db")
+
+
+def test_migration_keeps_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/q.db"
+    with Brook(url) as mq:
+        mq.send("t", b"x")
+    later = (*sql.MIGRATIONS, ("CREATE TABLE brook_extra (x)", "INSERT INTO brook_extra VALUES (1)"))
+    monkeypatch.setattr(sql, "MIGRATIONS", later)
+    for _ in range(2):  # the second time there is nothing to do
+        with Brook(url) as mq:
+            assert mq.topics() == {"t": 1}
+    with closing(sqlite3.connect(tmp_path / "q.db")) as db:
+        assert db.execute("SELECT version, (SELECT count(*) FROM brook_extra) FROM brook_schema").fetchall() == [
+            (len(later), 1)
+        ]
+
+
+def test_failed_migration_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/q.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(sql, "MIGRATIONS", (*sql.MIGRATIONS, ("CREATE TABLE brook_extra (x)", "nonsense")))
+        with pytest.raises(Exception, match="nonsense"):
+            Brook(url)
+    with closing(sqlite3.connect(tmp_path / "q.db")) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(0,)]
+    Brook(url).close()
+
+
+def test_lives_beside_other_tables(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "q.db")) as db, db:
+        db.execute("CREATE TABLE topic (mine)")
+        db.execute("PRAGMA user_version = 7")
+    with Brook(f"sqlite:///{tmp_path}/q.db") as mq:
+        mq.send("t", b"x")
+    with closing(sqlite3.connect(tmp_path / "q.db")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (7,)
+
+
+@pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1), ("off", 0)])
+def test_durability(tmp_path: Path, durability: str, level: int) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db", durability=durability) as mq:  # type: ignore[arg-type]
+        database = mq._store._database  # type: ignore[attr-defined]
+        for connection in (database._writer, database._reader):
+            assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_the_log_does_not_grow_without_bound(tmp_path: Path) -> None:
+    log = tmp_path / "q.db-wal"
+    with Brook(f"sqlite:///{tmp_path}/q.db", durability="off") as mq:
+        (topic,) = mq.create_topics(["t"])
+        for _ in range(100):
+            mq.append_runs([Run(topic, 10, bytes(1_000_000))])
+        assert log.stat().st_size < 3 * sqlite_database.LOG_BYTES
+        mq.subscribe("g")
+        assert mq.lag("g") == 1000
+
+
+def test_truncated_messages_leave_groups_working(tmp_path: Path) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db") as mq:
+        mq.append(["t"] * 10, [b"x"] * 10)
+        mq.subscribe("g")
+        claimed = mq.receive("g", max_messages=4)
+        with closing(sqlite3.connect(tmp_path / "q.db")) as db, db:
+            db.execute("DELETE FROM brook_run")
+            db.execute("DELETE FROM brook_body")
+        mq.ack(claimed)
+        assert mq.send("t", b"new").offset == 10
+        assert mq.receive("g", max_messages=3).offsets == [10]
+
+
+def test_half_a_claim_truncated(tmp_path: Path) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db") as mq:
+        (first, _) = mq.append_runs(
+            [Run(mq.create_topics(["s"])[0], 5, b"sssss"), Run(mq.create_topics(["t"])[0], 2, b"ab")]
+        )
+        mq.append(["t"], [b"c"])
+        mq.subscribe("g", ["t"])
+        with closing(sqlite3.connect(tmp_path / "q.db")) as db, db:
+            db.execute("DELETE FROM brook_run WHERE count = 2")
+        batch = mq.receive("g")
+        assert (first, batch.offsets, batch.bodies) == (0, [2], [b"c"])
+        mq.ack(batch)
+        assert mq.lag("g") == 0
+
+
+def test_a_forked_process_is_told(tmp_path: Path) -> None:
+    mq = Brook(f"sqlite:///{tmp_path}/q.db")
+    mq.create_topics(["t"])
+    child = os.fork()
+    if child == 0:
+        try:
+            mq.send("t", b"x")
+        except Closed:
+            os._exit(17)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+    assert mq.send("t", b"x").offset == 0
+    mq.close()
