@@ -30,10 +30,10 @@ lock:
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/ready: requirements.txt tools/setup
+$(VENV)/ready: requirements.txt requirements-build.txt tools/setup
 	PYTHON=$(PYTHON) tools/setup run
 	@touch $@
 
-$(VENV)/ready-dev: requirements-dev.txt tools/setup
+$(VENV)/ready-dev: requirements-dev.txt requirements-build.txt tools/setup
 	PYTHON=$(PYTHON) tools/setup dev
 	@touch $@ $(VENV)/ready

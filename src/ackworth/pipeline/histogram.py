@@ -24,8 +24,8 @@ class Counted(NamedTuple):
 
 
 def places(values: Int64s) -> Int64s:
-    raw = np.maximum(values, 0).astype(np.float64).view(np.int64) >> _DROPPED
-    return np.maximum(raw - _BELOW_ONE, 0)
+    places: Int64s = (np.maximum(values, 0).astype(np.float64).view(np.int64) >> _DROPPED) - _BELOW_ONE
+    return np.maximum(places, 0, out=places)
 
 
 def tally(numbers: Int64s) -> Counted:

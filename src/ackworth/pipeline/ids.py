@@ -40,13 +40,21 @@ class Ids:
     def buckets(self) -> int:
         return -(-self.total // BUCKET)
 
-    def places(self, producers: npt.NDArray[np.int16] | int, seqs: Int64s) -> Int64s:
-        """The places of ids, NOWHERE for those that have none."""
+    def cover(self, producers: tuple[int, int], seqs: tuple[int, int]) -> bool:
+        """Whether all ids within bounds have a place."""
+        counts = self.counts[producers[0] : producers[1] + 1] if 0 <= producers[0] else ()
+        return len(counts) == producers[1] - producers[0] + 1 and 0 <= seqs[0] and seqs[1] < min(counts)
+
+    def places(
+        self, producers: npt.NDArray[np.int16] | int, seqs: Int64s, all_placed: bool = False
+    ) -> Int64s:
+        """The places of ids, NOWHERE for those that have none, unless all are known to have one."""
         who = producers if isinstance(producers, int) else producers.view(np.uint16)
         places = self._start_of[who] + seqs
-        outside = seqs.view(np.uint64) >= self._count_of[who]
-        if outside.any():
-            places[outside] = NOWHERE
+        if not all_placed:
+            outside = seqs.view(np.uint64) >= self._count_of[who]
+            if outside.any():
+                places[outside] = NOWHERE
         return places
 
     def producers_of(self, places: Int64s) -> Int64s:
@@ -104,7 +112,7 @@ class PlaceSet:
 
 
 def compress(bits: Bits) -> bytes:
-    return zlib.compress(bits, 1)
+    return zlib.compress(bits.tobytes(), 1)
 
 
 def unpack(bits: bytes | Bits) -> npt.NDArray[np.bool_]:

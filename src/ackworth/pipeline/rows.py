@@ -1,7 +1,8 @@
 """Rows of one row group as numpy columns: what measurements fold.
 
 A column that is the same in all rows of its row group (its bounds say so) is never read. What is
-derived from columns (places, seconds, the rows that are ours) is derived once for all measurements.
+derived (places, seconds, a selection of rows and its columns) is derived when it is asked for, once
+for all measurements.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ from ackworth.pipeline.ids import NOWHERE, Int64s
 from ackworth.pipeline.seen import CHUNK
 
 Mask = npt.NDArray[np.bool_]
+Column = npt.NDArray[Any] | int  # an int is the value of all rows
+
+_OURS = Delivery.INTACT | Delivery.FOREIGN  # an intact body of this run has the first flag and not the second
 
 
 class Rows:
-    """Some rows of one row group. A constant column is an int, until its array is asked for."""
+    """Some rows of one row group."""
 
-    def __init__(
-        self, context: Context, group: RowGroup, columns: Mapping[str, npt.NDArray[Any] | int], count: int
-    ) -> None:
+    def __init__(self, context: Context, group: RowGroup, columns: Mapping[str, Column], count: int) -> None:
         self.context = context
         self.group = group
         self._columns = columns
         self._count = count
+        self._equal: dict[tuple[str, int], Rows] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -48,27 +51,26 @@ class Rows:
 
     def where(self, mask: Mask) -> Rows:
         """The rows that the mask selects; itself if it selects all."""
-        if mask.all():
-            return self
-        return self._take(mask, int(np.count_nonzero(mask)))
+        count = int(np.count_nonzero(mask))
+        return self if count == self._count else self._take(np.flatnonzero(mask), count)
 
-    def _take(self, chosen: Mask | Int64s, count: int) -> Rows:
-        columns = {name: v if isinstance(v, int) else v[chosen] for name, v in self._columns.items()}
-        return Rows(self.context, self.group, columns, count)
+    def _take(self, chosen: Int64s, count: int) -> Rows:
+        return Rows(self.context, self.group, _Selected(self._columns, chosen), count)
 
     def equal(self, column: str, value: int) -> Rows:
         """The rows in which a column has one value."""
-        constant = self.constant(column)
-        if constant is None:
-            return self.where(self[column] == value)
-        return self if constant == value else self.where(np.zeros(self._count, np.bool_))
+        if (column, value) not in self._equal:
+            self._equal[column, value] = self.where(self[column] == value)
+        return self._equal[column, value]
 
     def by(self, column: str) -> Iterator[tuple[int, Rows]]:
         """The rows for each value of a column."""
         constant = self.constant(column)
-        values = [constant] if constant is not None else np.unique(self[column]).tolist()
-        for value in values:
-            yield value, self.equal(column, value)
+        if constant is not None:
+            yield constant, self
+        else:
+            for value in np.unique(self[column]).tolist():
+                yield value, self.equal(column, value)
 
     def by_reader(self) -> Iterator[tuple[int, int, Rows]]:
         """Deliveries for each consumer and its group."""
@@ -76,18 +78,17 @@ class Rows:
             for group, part in rows.by("group"):
                 yield consumer, group, part
 
-    def flagged(self, flag: Delivery) -> Mask:
-        return (self["flags"] & flag) != 0
-
     @cached_property
     def places(self) -> Int64s:
         producer = self.constant("producer")
-        return self.context.ids.places(self["producer"] if producer is None else producer, self["seq"])
+        ids, bounds = self.context.ids, self.group.bounds
+        all_placed = ids.cover(bounds["producer"], bounds["seq"])
+        return ids.places(self["producer"] if producer is None else producer, self["seq"], all_placed)
 
     @cached_property
     def seconds(self) -> Int64s:
         """Seconds of the trial in which the rows happened."""
-        return (self["t"] - self.context.trial.t_zero) // SECOND
+        return (self["t"] - self.context.trial.t_zero) // SECOND  # type: ignore[no-any-return]
 
     @cached_property
     def in_time(self) -> Rows:
@@ -95,8 +96,7 @@ class Rows:
         times = self["t"]
         if (times[1:] >= times[:-1]).all():
             return self
-        order = np.argsort(times, kind="stable")
-        return self._take(order, len(order))
+        return self._take(np.argsort(times, kind="stable"), len(times))
 
     @cached_property
     def placed(self) -> Rows:
@@ -105,19 +105,51 @@ class Rows:
 
     @cached_property
     def acked(self) -> Rows:
-        return self.equal("outcome", Outcome.ACKED)
+        return self if self.constant("outcome") == Outcome.ACKED else self.equal("outcome", Outcome.ACKED)
+
+    @cached_property
+    def ordinary(self) -> bool:
+        """Every delivery is intact, and there is nothing else to say of it."""
+        flags = self.constant("flags")
+        return flags == Delivery.INTACT if flags is not None else bool((self["flags"] == Delivery.INTACT).all())
 
     @cached_property
     def intact(self) -> Rows:
         """Deliveries of bodies of this run, every byte as it was sent."""
-        if self.constant("flags") == Delivery.INTACT:
-            return self
-        return self.where((self["flags"] & (Delivery.INTACT | Delivery.FOREIGN)) == Delivery.INTACT)
+        return self if self.ordinary else self.where((self["flags"] & _OURS) == Delivery.INTACT)
+
+    def flagged(self, flag: Delivery) -> Mask:
+        return (self["flags"] & flag) != 0  # type: ignore[no-any-return]
+
+
+class _Selected(Mapping[str, Column]):
+    """Columns of chosen rows, each cut out when it is asked for."""
+
+    def __init__(self, columns: Mapping[str, Column], chosen: Int64s) -> None:
+        self._all = columns
+        self._chosen = chosen
+        self._cut: dict[str, Column] = {}
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self._cut:
+            values = self._all[name]
+            self._cut[name] = values if isinstance(values, int) else values[self._chosen]
+        return self._cut[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
 
 
 def read_rows(context: Context, group: RowGroup, columns: Sequence[str]) -> Iterator[Rows]:
     """The row group in chunks that fit into the processor's cache."""
-    constant = {name: value for name in columns if (value := _constant(group, name)) is not None}
+    constant: dict[str, Column] = {}
+    for name in columns:
+        value = group.constant(name) if name in group.bounds else None
+        if value is not None:
+            constant[name] = value
     rest = [name for name in columns if name not in constant]
     if not rest:
         for start in range(0, group.rows, CHUNK):
@@ -127,13 +159,9 @@ def read_rows(context: Context, group: RowGroup, columns: Sequence[str]) -> Iter
         with open_segment(group.path) as file:
             for batch in file.iter_batches(CHUNK, row_groups=[group.index], columns=rest, use_threads=False):
                 read = {name: _values(batch.column(name)) for name in rest}
-                yield Rows(context, group, constant | read, batch.num_rows)
+                yield Rows(context, group, {**constant, **read}, batch.num_rows)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(group.path, error) from error
-
-
-def _constant(group: RowGroup, column: str) -> int | None:
-    return group.constant(column) if column in group.bounds else None
 
 
 def _values(array: pa.Array) -> npt.NDArray[Any]:

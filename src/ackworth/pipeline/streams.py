@@ -12,6 +12,11 @@ import numpy.typing as npt
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.ids import Int64s
 from ackworth.pipeline.rows import Mask, Rows
+from ackworth.pipeline.seen import CHUNK
+
+_ROWS = np.arange(CHUNK, dtype=np.uint32)
+_ROW_BITS = (CHUNK - 1).bit_length()
+_ROW_MASK = np.uint32(CHUNK - 1)
 
 
 class Streams:
@@ -20,7 +25,6 @@ class Streams:
     def __init__(self, context: Context) -> None:
         self._topics = len(context.trial.topics)
         streams = context.trial.producers * self._topics
-        # numpy sorts 16-bit numbers by radix, several times as fast as larger ones.
         self._few = streams <= 1 << 16
         self._first = np.zeros(streams, np.int64)
         self._highest = np.zeros(streams, np.int64)
@@ -36,13 +40,12 @@ class Streams:
 
     def late(self, rows: Rows) -> Mask | None:
         """Which of the next rows are late; None if none is."""
-        streams, names = self._numbered(rows)
-        order = np.argsort(streams, kind="stable")
-        sorted_streams, seqs = streams[order], rows["seq"][order] + 1
-        new = _beginnings(sorted_streams)
+        streams, order = self._by_stream(rows)
+        seqs = rows["seq"][order] + 1
+        new = _beginnings(streams)
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(order)) - 1
-        who = sorted_streams[starts] if names is None else names[sorted_streams[starts]]
+        who = streams[starts].astype(np.int64)
         before = self._highest[who]
         self._first[who] = np.where(self._first[who] == 0, seqs[starts], self._first[who])
         if ((seqs[1:] > seqs[:-1]) | new[1:]).all() and (seqs[starts] > before).all():
@@ -54,13 +57,22 @@ class Streams:
         late[order] = seqs < running
         return late
 
-    def _numbered(self, rows: Rows) -> tuple[npt.NDArray[np.uint16], Int64s | None]:
-        """The rows' streams as 16-bit numbers, and what the numbers stand for if not for themselves."""
-        streams = rows["producer"].astype(np.int64) * self._topics + rows["topic"]
-        if self._few:
-            return streams.astype(np.uint16), None
-        names, numbers = np.unique(streams, return_inverse=True)
-        return numbers.astype(np.uint16), names
+    def _by_stream(self, rows: Rows) -> tuple[npt.NDArray[Any], Int64s]:
+        """The rows' streams, sorted, and the order that sorts them and keeps each stream in its order.
+
+        Stream and row in one number of 32 bits sort twice as fast as any stable sort of the streams.
+        """
+        if not self._few:
+            streams = rows["producer"].astype(np.int64) * self._topics + rows["topic"]
+            order = np.argsort(streams, kind="stable")
+            return streams[order], order
+        keys = rows["producer"].astype(np.uint32)
+        keys *= np.uint32(self._topics)
+        keys += rows["topic"].view(np.uint16)
+        keys <<= np.uint32(_ROW_BITS)
+        keys |= _ROWS[: len(keys)]
+        keys.sort()
+        return keys >> np.uint32(_ROW_BITS), (keys & _ROW_MASK).astype(np.int64)
 
 
 def carried_into(streams: Int64s, highests: Int64s) -> Int64s:

@@ -104,7 +104,7 @@ def _fate(history: History) -> dict[Id, str]:
     fate = {}
     for sent in history.sent:
         found = outcomes[sent.producer, sent.seq]
-        known = [o for o in (Outcome.ACKED, Outcome.REFUSED, Outcome.UNKNOWN) if o in found]
+        known = [o for o in (Outcome.REFUSED, Outcome.UNKNOWN, Outcome.ACKED) if o in found]
         fate[sent.producer, sent.seq] = known[0].name.lower() if known else "unanswered"
     return fate
 

@@ -67,23 +67,24 @@ class Database:
         self._pid: int | None = os.getpid()
         if not path.parent.is_dir():
             raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
-        with self._translated():
-            self._writer = self._connect()
+        with self._translated(), contextlib.ExitStack() as unless_opened:
+            self._writer = unless_opened.enter_context(contextlib.closing(self._connect()))
             self._patiently(lambda: _migrate(self._writer, path))
-            self._reader = self._connect()
+            self._reader = unless_opened.enter_context(contextlib.closing(self._connect()))
             self._reader.execute(sql.SCHEMA_VERSION).fetchall()  # from here on the log is there
             _sync_directory(path.parent)
             for connection in (self._writer, self._reader):
                 connection.execute(f"PRAGMA synchronous = {durability}")
-            # SQLite waits by sleeping up to 100 ms at a time: writers wait in _begin instead.
+            # SQLite waits by sleeping up to 100 ms at a time: writers wait in writing() instead.
             self._writer.execute("PRAGMA busy_timeout = 0")
+            unless_opened.pop_all()
 
     @contextlib.contextmanager
     def writing(self, logged: int = 4 * PAGE) -> Iterator[sqlite3.Connection]:
         """A transaction, committed at the end; `logged` is about what it adds to the log."""
         with self._translated(), self._write_lock:
             self._check_open()
-            self._begin()
+            self._patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
             try:
                 yield self._writer
                 self._writer.execute("COMMIT")
@@ -116,9 +117,6 @@ class Database:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         return connection
 
-    def _begin(self) -> None:
-        self._patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
-
     def _patiently(self, attempt: Callable[[], T]) -> T:
         """Try until the database is not locked, or patience is at its end."""
         end, pause = time.monotonic() + self._patience, 0.0001
@@ -132,9 +130,9 @@ class Database:
             pause = min(pause * 1.5, 0.01)
 
     def _copy_log(self) -> None:
-        # What was committed is safe in the log: if it cannot be copied now, it is after the next commit.
+        # What was committed is safe in the log: if this fails now, it is tried again after the next commit.
         with contextlib.suppress(sqlite3.Error), self._read_lock:
-            self._begin()
+            self._writer.execute("BEGIN IMMEDIATE")
             try:
                 self._reader.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 self._logged = 0

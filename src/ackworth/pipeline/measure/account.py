@@ -2,7 +2,7 @@
 
 Sets of messages are bits, so the account is bit arithmetic, one bucket of places at a time:
 
-    sent = acked + refused + unknown + unanswered      an id counts once, acked before refused before unknown
+    sent = acked + refused + unknown + unanswered      an id with several outcomes counts once, acked last
     expected   acked, and sent to a topic that the group reads
     lost       expected, and never delivered intact
     recovered  unknown or unanswered, and delivered
@@ -18,7 +18,7 @@ import numpy as np
 
 from ackworth.model.outcome import Outcome
 from ackworth.pipeline.context import Context
-from ackworth.pipeline.ids import BUCKET, Bits, Int64s, PlaceSet, compress, count, places_in
+from ackworth.pipeline.ids import BUCKET, NOWHERE, Bits, Int64s, PlaceSet, compress, count, places_in
 from ackworth.pipeline.measurement import NAMED, TOTAL, Findings, Key, Measurement, ids_of, names_of, smallest
 from ackworth.pipeline.rows import Rows
 from ackworth.pipeline.seen import Came, Seen
@@ -65,12 +65,15 @@ class Accounting(Measurement):
                 self._seen["sent to", number].add(rows.places[reads])
 
     def _outcome(self, rows: Rows) -> None:
-        for outcome, part in rows.by("outcome"):
+        self._seen["answered", 0].add(rows.placed.places)
+        self._counts["outcomes of messages that were never sent"] += len(rows) - len(rows.placed)
+        if rows.acked is rows:
+            return
+        others = rows.where(rows["outcome"] != Outcome.ACKED)
+        for outcome, part in others.by("outcome"):
             self._seen["outcome", outcome].add(part.placed.places)
-            self._counts["outcomes of messages that were never sent"] += len(part) - len(part.placed)
-            if outcome != Outcome.ACKED:
-                for reason, some in part.by("reason"):
-                    self._counts["reason", reason] += len(some)
+            for reason, some in part.by("reason"):
+                self._counts["reason", reason] += len(some)
 
     def _delivered(self, rows: Rows) -> None:
         for group, part in rows.by("group"):
@@ -79,7 +82,7 @@ class Accounting(Measurement):
             self._counts["delivered", group] += len(part)
             self._counts["placed", group] += len(placed)
             if len(placed) < len(part.intact):
-                strays = part.intact.where(part.intact.places < 0)
+                strays = part.intact.where(part.intact.places == NOWHERE)
                 self._counts["stray", group] += len(strays)
                 self._strays = smallest(self._strays + ids_of(strays))
 
@@ -131,9 +134,9 @@ def _bucket(context: Context, bucket: int, came: dict[Kind, Came]) -> tuple[dict
         return came[kind].once if kind in came else _NOBODY
 
     sent = once("sent", 0)
-    acked = once("outcome", Outcome.ACKED) & sent
-    refused = once("outcome", Outcome.REFUSED) & sent & ~acked
-    unknown = once("outcome", Outcome.UNKNOWN) & sent & ~acked & ~refused
+    refused = once("outcome", Outcome.REFUSED) & sent
+    unknown = once("outcome", Outcome.UNKNOWN) & sent & ~refused
+    acked = once("answered", 0) & sent & ~refused & ~unknown
     open_ = sent & ~acked & ~refused
     groups = []
     for number, group in enumerate(context.trial.groups):
@@ -145,18 +148,12 @@ def _bucket(context: Context, bucket: int, came: dict[Kind, Came]) -> tuple[dict
 
 
 def _defects(came: dict[Kind, Came], sent: Bits) -> dict[str, int]:
-    outcomes = [came[kind] for kind in came if kind[0] == "outcome"]
-    answered = _NOBODY
-    several = _NOBODY
-    for outcome in outcomes:
-        several = several | (answered & outcome.once)
-        several = several if outcome.again is None else several | outcome.again
-        answered = answered | outcome.once
-    again = came["sent", 0].again if ("sent", 0) in came else None
+    nothing = Came(_NOBODY, None)
+    answered, sends = came.get(("answered", 0), nothing), came.get(("sent", 0), nothing)
     return {
-        "messages with several outcomes": count(several),
-        "messages that were sent twice": 0 if again is None else count(again),
-        "outcomes of messages that were never sent": count(answered & ~sent),
+        "messages with several outcomes": 0 if answered.again is None else count(answered.again),
+        "messages that were sent twice": 0 if sends.again is None else count(sends.again),
+        "outcomes of messages that were never sent": count(answered.once & ~sent),
     }
 
 

@@ -24,16 +24,15 @@ class Corruption(Measurement):
 
     def fold(self, table: str, rows: Rows) -> None:
         for group, part in rows.by("group"):
-            if part.constant("flags") != Delivery.INTACT:
-                self._add("corrupt", group, part.where((part["flags"] & (Delivery.INTACT | Delivery.FOREIGN)) == 0))
-                self._add("foreign", group, part.where(part.flagged(Delivery.FOREIGN)))
-                self._add("misdelivered", group, self._misdelivered(group, part.intact))
-            elif self.context.trial.groups[group].topics is not None:
-                self._add("misdelivered", group, self._misdelivered(group, part))
-
-    def _misdelivered(self, group: int, rows: Rows) -> Rows:
-        elsewhere = ~self.context.topics_read(group)[rows["topic"]]
-        return rows.where(elsewhere | rows.flagged(Delivery.MISDELIVERED))
+            everything = self.context.trial.groups[group].topics is None
+            if part.ordinary and everything:
+                continue
+            self._add("corrupt", group, part.where((part["flags"] & (Delivery.INTACT | Delivery.FOREIGN)) == 0))
+            self._add("foreign", group, part.where(part.flagged(Delivery.FOREIGN)))
+            misplaced = part.intact.flagged(Delivery.MISDELIVERED)
+            if not everything:
+                misplaced |= ~self.context.topics_read(group)[part.intact["topic"]]
+            self._add("misdelivered", group, part.intact.where(misplaced))
 
     def _add(self, kind: str, group: int, rows: Rows) -> None:
         if len(rows):

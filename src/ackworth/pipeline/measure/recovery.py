@@ -37,9 +37,10 @@ class Recovery(Measurement):
         self._first[table] = np.minimum(self._first[table], np.append(rows["t"], _NEVER)[after])
         if table == "outcome":
             for producer, part in rows.by("producer"):
-                reached = np.append(NOWHERE, np.maximum.accumulate(part.places))
                 by_then = np.searchsorted(part["t"], self.context.fault_ends, side="right")
-                self._reach[:, producer] = np.maximum(self._reach[:, producer], reached[by_then])
+                if by_then.any():
+                    reached = np.append(NOWHERE, np.maximum.accumulate(part.places))
+                    self._reach[:, producer] = np.maximum(self._reach[:, producer], reached[by_then])
 
     def partials(self) -> Iterable[tuple[Key, Any]]:
         yield TOTAL, (self._first, self._reach)

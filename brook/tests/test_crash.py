@@ -1,0 +1,234 @@
+"""kill -9: nothing acked is lost, and only what was in flight comes twice.
+
+Once at every statement in turn, which is exact, and then at random among several processes at work,
+which also hits the middle of statements.
+"""
+
+import itertools
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brook import Brook
+
+BODIES = [b"%d" % n for n in range(6)]
+
+Life = Callable[[str, Callable[[str], object]], None]
+
+
+def life(url: str, say: Callable[[str], object]) -> None:
+    """All that a client does; it says what has been done."""
+    mq = Brook(url)
+    for body in BODIES[:2]:
+        mq.send("t", body)
+        say(f"sent {body.decode()}")
+    mq.append(["t"] * 4, BODIES[2:])
+    say("sent 5")
+    mq.subscribe("g")
+    for _ in range(2):
+        batch = mq.receive("g", max_messages=2)
+        say(f"got {batch.offsets[-1]}")
+        mq.ack(batch)
+        say(f"acked {batch.offsets[-1]}")
+    say("end")
+
+
+def boast(url: str, say: Callable[[str], object]) -> None:
+    """Says that it has sent what it is about to send."""
+    mq = Brook(url)
+    say("sent 0")
+    mq.send("t", BODIES[0])
+    say("end")
+
+
+def piecemeal(url: str, say: Callable[[str], object]) -> None:
+    """Sends a batch in more than one transaction."""
+    mq = Brook(url)
+    mq.append(["t"] * 2, BODIES[:2])
+    say("sent 1")
+    for body in BODIES[2:]:
+        mq.send("t", body)
+    say("sent 5")
+    say("end")
+
+
+def ack_unseen(url: str, say: Callable[[str], object]) -> None:
+    """Acks what nobody has seen yet."""
+    mq = Brook(url)
+    mq.append(["t"] * 6, BODIES)
+    say("sent 5")
+    mq.subscribe("g")
+    mq.ack(mq.receive("g", max_messages=2))
+    say("got 1")
+    say("end")
+
+
+def killed_at(statement: int, url: str, live: Life) -> dict[str, int]:
+    """Lead a life until the given statement, in a process of its own; what it said last of each kind."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        die_at(statement)
+        live(url, lambda text: os.write(writing, f"{text}\n".encode()))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        lines = [line.split() for line in said]
+    os.waitpid(child, 0)
+    return {what: int(number[0]) if number else 0 for what, *number in lines}
+
+
+def die_at(statement: int) -> None:
+    statements = itertools.count(1)
+
+    class Mortal(sqlite3.Connection):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.set_trace_callback(self.step)
+
+        def step(self, _: str) -> None:
+            if next(statements) == statement:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sqlite3.connect = partial(sqlite3.connect, factory=Mortal)  # type: ignore[assignment]
+
+
+def audit(url: str, said: dict[str, int]) -> None:
+    """What is left is what was said to be done and, all of it or nothing, what was being done."""
+    sent, got, acked = (said.get(what, -1) for what in ("sent", "got", "acked"))
+    with Brook(url) as mq:
+        mq.subscribe("audit")
+        stored = mq.receive("audit").bodies
+        at_most = {-1: 0, 0: 1, 1: 5, 5: 5}[sent]
+        assert stored in (BODIES[: sent + 1], BODIES[: at_most + 1])
+        mq.subscribe("g")
+        rest = list[int]()
+        while batch := mq.receive("g"):
+            rows = zip(batch.offsets, batch.redelivered, strict=True)
+            assert all(again or offset > got for offset, again in rows), "a repeat was not flagged"
+            rest += batch.offsets
+            mq.ack(batch)
+        assert mq.lag("g") == 0
+    unacked = [range(acked + 1, len(stored)), range(got + 1, len(stored))]
+    assert sorted(rest) in map(list, unacked), "an acked message came again, or one that was not acked did not"
+
+
+def kill_everywhere(directory: Path, live: Life) -> int:
+    """Audit what is left of a life that ends at its first statement, at its second, ...; how many it has."""
+    for statement in range(1, 1000):
+        url = f"sqlite:///{directory}/{statement}.db"
+        said = killed_at(statement, url, live)
+        audit(url, said)
+        if "end" in said:
+            return statement
+    raise AssertionError("the life has no end")
+
+
+@pytest.mark.real
+def test_killed_at_every_statement(tmp_path: Path) -> None:
+    assert kill_everywhere(tmp_path, life) > 50
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("live", [boast, piecemeal, ack_unseen])
+def test_the_audit_sees_what_is_wrong(tmp_path: Path, live: Life) -> None:
+    with pytest.raises(AssertionError):
+        kill_everywhere(tmp_path, live)
+
+
+PRODUCER = """
+import sys
+from brook import Brook
+url, name = sys.argv[1:]
+with Brook(url, patience=60) as mq:
+    for n in range(10**9):
+        first = mq.append([name] * 3, [b"%d" % (3 * n + k) for k in range(3)])[0]
+        print(first, flush=True)
+"""
+
+CONSUMER = """
+import sys
+from brook import Brook
+with Brook(sys.argv[1], patience=60) as mq:
+    while True:
+        batch = mq.receive("g", max_messages=7, wait=60)
+        rows = zip(batch.topics, batch.offsets, batch.redelivered)
+        text = " ".join(f"{topic}:{offset}:{int(again)}" for topic, offset, again in rows)
+        print("got", text, flush=True)
+        mq.ack(batch)
+        print("acked", text, flush=True)
+"""
+
+
+def start(script: str, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def read_lines(process: "subprocess.Popen[str]", count: int) -> list[str]:
+    assert process.stdout is not None
+    return [process.stdout.readline() for _ in range(count)]
+
+
+def kill(process: "subprocess.Popen[str]") -> list[str]:
+    """And what it has said that nobody has read yet; a line that is not whole was not said."""
+    process.kill()
+    rest, _ = process.communicate()
+    return [line for line in rest.splitlines(keepends=True) if line.endswith("\n")]
+
+
+@pytest.mark.real
+def test_producers_killed_at_random(tmp_path: Path) -> None:
+    url, chance = f"sqlite:///{tmp_path}/q.db", random.Random(1)
+    acked: dict[str, int] = {}
+    for life_number in range(4):
+        producers = {f"p{life_number}{n}": start(PRODUCER, url, f"p{life_number}{n}") for n in range(2)}
+        for name, process in producers.items():
+            said = read_lines(process, chance.randrange(20, 60))
+            acked[name] = 3 * len(said + kill(process))
+    with Brook(url) as mq:
+        mq.subscribe("audit")
+        found = defaultdict(list)
+        while batch := mq.receive("audit"):
+            for message in batch.messages:
+                found[message.topic].append((message.offset, message.body))
+            mq.ack(batch)
+    for name, count in acked.items():
+        assert found[name] == [(n, b"%d" % n) for n in range(len(found[name]))], "a gap, or half a batch"
+        assert count <= len(found[name]) <= count + 3, "an acked message is lost, or more was stored than sent"
+
+
+@pytest.mark.real
+def test_consumers_killed_at_random(tmp_path: Path) -> None:
+    url, chance, total = f"sqlite:///{tmp_path}/q.db", random.Random(2), 3000
+    with Brook(url) as mq:
+        topics = mq.create_topics(["a", "b", "c"])
+        mq.append([topics[n % 3] for n in range(total)], [b"x"] * total)
+        mq.subscribe("g")
+    said: list[str] = []
+    for _ in range(6):
+        consumers = [start(CONSUMER, url) for _ in range(2)]
+        for process in consumers:
+            said += read_lines(process, chance.randrange(10, 40)) + kill(process)
+    with Brook(url) as mq:
+        while batch := mq.receive("g", max_messages=50):
+            rows = zip(batch.topics, batch.offsets, batch.redelivered, strict=True)
+            said.append("got " + " ".join(f"{t}:{o}:{int(again)}" for t, o, again in rows))
+            mq.ack(batch)
+        assert mq.lag("g") == 0
+    deliveries = [item.rsplit(":", 1) for line in said if line.startswith("got") for item in line.split()[1:]]
+    times, firsts = Counter(m for m, _ in deliveries), Counter(m for m, again in deliveries if again == "0")
+    acked = Counter(item.rsplit(":", 1)[0] for line in said if line.startswith("acked") for item in line.split()[1:])
+    assert len(times) == total, "messages were skipped"
+    assert set(acked.values()) == {1}, "acked messages came again"
+    assert max(firsts.values()) == 1, "a repeat was not flagged"
+    assert sum(times.values()) - total <= 12 * 7, "more came twice than was in flight"
