@@ -8,6 +8,7 @@ from typing import Any
 
 from ackworth import report
 from ackworth.cli.progress import Progress
+from ackworth.history.reader import open_record
 from ackworth.history.settle import settle
 from ackworth.model.errors import BadRecord
 from ackworth.model.result import RunResult, TrialResult
@@ -46,6 +47,7 @@ def _judge(trials: dict[str, Path], master: str | None, progress: Progress) -> l
         progress.begin(f"judging {name}")
         if (folder / "spool").exists():
             settle(folder, progress.working)
+        open_record(folder)  # what is not whole is said before Spark is started
     progress.say("judging: starting Spark")
     results = []
     with session(master or LOCAL) as spark:

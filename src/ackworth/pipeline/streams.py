@@ -68,7 +68,7 @@ class Streams:
             return streams[order], order
         keys = rows["producer"].astype(np.uint32)
         keys *= np.uint32(self._topics)
-        keys += rows["topic"].view(np.uint16)
+        keys += rows["topic"].astype(np.uint32)
         keys <<= np.uint32(_ROW_BITS)
         keys |= _ROWS[: len(keys)]
         keys.sort()

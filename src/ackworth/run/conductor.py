@@ -12,17 +12,13 @@ import contextlib
 import dataclasses
 import json
 import random
-import shutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from ackworth.broker import disk as disks
 from ackworth.broker import registry
-from ackworth.broker.contract import Node, Place
-from ackworth.broker.disk import Disk
 from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
 from ackworth.fault.schedule import Progress, Schedule
@@ -32,12 +28,13 @@ from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SAMPLE, SENT
 from ackworth.history.settle import settle
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
-from ackworth.model.errors import AckworthError, Unavailable
+from ackworth.model.errors import AckworthError
 from ackworth.plan.model import FaultPlan, Phase
 from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
 from ackworth.run.crew import Crew
 from ackworth.run.scribe import ScribeProcess
+from ackworth.run.stage import Stage
 from ackworth.run.watch import Watch
 
 TICK = 0.02
@@ -68,12 +65,13 @@ class Conductor:
         self._settings = registry.settle(self._broker, trial.plan.broker.settings)
         self._driver = drivers.load(self._broker.driver)
         self._faults = {fault.kind: faults.find(fault.kind) for fault in trial.plan.faults}
+        self._stage = Stage(
+            self._directory, self._broker, self._settings, trial.plan.broker.topology, list(self._faults.values())
+        )
         self._schedule = Schedule(trial.plan.faults, trial.plan.workload, seed)
         self._chance = random.Random(f"{seed}/nodes")
         self._topics = [f"topic-{i:03d}" for i in range(trial.plan.workload.topics)]
         self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
-        self._disks: dict[str, Disk] = {}
-        self._nodes: dict[str, Node] = {}
         self._notes: list[str] = []
         self._sampled_at = 0.0
         self._acked: list[tuple[float, int]] = [(0.0, 0)]
@@ -125,7 +123,7 @@ class Conductor:
                     "version": self._broker.version(),
                     "topology": broker.topology,
                     "settings": self._settings,
-                    "disk": "ext4 on a loop device" if self._needs_disk else "as the run's directory",
+                    "disk": "ext4 on a loop device" if self._stage.own_disks else "as the run's directory",
                 },
             ),
         )
@@ -144,41 +142,15 @@ class Conductor:
 
     # ---- prepare -----------------------------------------------------------------------------------
 
-    @property
-    def _needs_disk(self) -> bool:
-        return any(fault.needs_disk for fault in self._faults.values())
-
     def _set_up(self, stack: contextlib.ExitStack) -> None:
-        for fault in self._faults.values():
-            if reason := fault.why_not():
-                raise Unavailable(f"the fault '{fault.name}' cannot be had here: {reason}")
-        if reason := self._broker.missing():
-            raise Unavailable(f"the broker '{self._broker.name}' cannot run here: {reason}")
-        nodes = self._directory / "nodes"
-        stack.callback(shutil.rmtree, nodes, ignore_errors=True)
-        places = {name: self._place(name, stack) for name in self._broker.nodes(self._plan.broker.topology)}
-        self._nodes = {name: self._broker.node(name, place, self._settings) for name, place in places.items()}
+        stack.enter_context(self._stage)
         self._scribe = stack.enter_context(ScribeProcess(self._directory))
-        self._crew = Crew(self._directory / "logs", self._order(self._broker.address(places, self._settings)))
-        for node in self._nodes.values():
-            stack.callback(node.stop)
-            node.start()
+        self._crew = Crew(self._directory / "logs", self._order(self._stage.address))
         stack.callback(self._crew.kill)
         self._crew.prepare(READY_WITHIN)
-        for one in self._disks.values():
-            one.sync()  # so that only messages are at stake
-        self._device = samples.device_of(next(iter(places.values())).data)
+        self._stage.sync()
+        self._device = self._stage.device
         self._watch = Watch(self._spool)
-
-    def _place(self, name: str, stack: contextlib.ExitStack) -> Place:
-        folder = self._directory / "nodes" / name
-        if self._needs_disk:
-            size = int(shutil.disk_usage(self._directory).free * 0.9) // disks.BLOCK * disks.BLOCK
-            self._disks[name] = Disk(folder / "disk.img", folder / "disk", size)
-            stack.callback(self._disks[name].remove)
-        data = folder / ("disk/data" if self._needs_disk else "data")
-        data.mkdir(parents=True)
-        return Place(data=data, logs=self._directory / "logs")
 
     def _order(self, address: dict[str, Any]) -> Order:
         workload = self._plan.workload
@@ -281,37 +253,23 @@ class Conductor:
     # ---- faults ------------------------------------------------------------------------------------
 
     def _strike(self, plan: FaultPlan) -> None:
-        fault = self._faults[plan.kind]
-        nodes = self._chosen(plan.node)
+        nodes = self._stage.choose(plan.node, self._chance)
         begin = time.monotonic_ns()
         self._reporter.happened(plan.kind)
-        mends = [fault.strike(node, self._disks.get(node.name)) for node in nodes]
-        struck = time.monotonic_ns()
-        consumers_died = False
-        for worker in self._crew.bury() if self._broker.embedded else ():
-            self._mark("worker-died", worker.name, "", begin, struck)
-            consumers_died |= worker.order.role == "consume"
+        struck = self._stage.strike(self._faults[plan.kind], nodes)
+        down = time.monotonic_ns()
+        dead = self._crew.bury() if self._broker.embedded else []
+        for worker in dead:
+            self._mark("worker-died", worker.name, "", begin, down)
         self._pass(begin + int(plan.down * SECOND))
-        for mend in mends:
-            mend()
-        for node in nodes if fault.ends_node else ():
-            node.start()
+        struck.mend()
         self._crew.prepare(READY_WITHIN)
         ready = time.monotonic_ns()
         for node in nodes:
-            self._mark("fault", plan.kind, node.name, begin, ready, struck_ms=(struck - begin) / 1e6)
+            self._mark("fault", plan.kind, node.name, begin, ready, struck_ms=(down - begin) / 1e6)
             self._mark("ready", plan.kind, node.name, ready, ready)
-        if consumers_died:
+        if any(worker.order.role == "consume" for worker in dead):
             self._start_consumers()
-
-    def _chosen(self, name: str) -> list[Node]:
-        if name == "all":
-            return list(self._nodes.values())
-        if name == "random":
-            return [self._chance.choice(list(self._nodes.values()))]
-        if name not in self._nodes:
-            raise AckworthError(f"no node '{name}': the nodes are {', '.join(self._nodes)}, or say all or random")
-        return [self._nodes[name]]
 
     def _pass(self, until: int) -> None:
         while time.monotonic_ns() < until:
@@ -354,7 +312,7 @@ class Conductor:
         pids = {f"worker:{w.name}": w.process.pid for w in self._crew.workers if w.running}
         pids["scribe"] = self._scribe.pid
         if not self._broker.embedded:
-            pids |= {f"node:{n.name}": pid for n in self._nodes.values() for pid in n.processes()[:1]}
+            pids |= {f"node:{n.name}": pid for n in self._stage.nodes.values() for pid in n.processes()[:1]}
         for row in samples.rows(pids, self._device, max(0, acked - delivered // len(self._groups))):
             self._samples.append(**row)
         self._reporter.counts(phase, sent=sent, answered=acked, delivered=delivered)

@@ -1,0 +1,102 @@
+"""The broker of a trial as it stands on this machine: its nodes, their places, their disks."""
+
+import contextlib
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ackworth.broker import disk as disks
+from ackworth.broker.contract import Broker, Node, Place
+from ackworth.broker.disk import Disk
+from ackworth.fault.contract import Fault, Mend
+from ackworth.model.errors import BadInput, Unavailable
+from ackworth.run import samples
+
+
+class Stage:
+    """A context: inside it the nodes run; afterwards they, their disks and their data are gone."""
+
+    def __init__(
+        self, directory: Path, broker: Broker, settings: Mapping[str, Any], topology: str, faults: Sequence[Fault]
+    ) -> None:
+        self._directory, self._broker, self._settings, self._topology = directory, broker, settings, topology
+        self._faults = faults
+        self.own_disks = any(fault.needs_disk for fault in faults)
+        self._disks: dict[str, Disk] = {}
+        self.nodes: dict[str, Node] = {}
+
+    def __enter__(self) -> Self:
+        for fault in self._faults:
+            if reason := fault.why_not():
+                raise Unavailable(f"the fault '{fault.name}' cannot be had here: {reason}")
+        if reason := self._broker.missing():
+            raise Unavailable(f"the broker '{self._broker.name}' cannot run here: {reason}")
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, self._directory / "nodes", ignore_errors=True)
+            self._places = {name: self._place(name, stack) for name in self._broker.nodes(self._topology)}
+            for name, place in self._places.items():
+                node = self.nodes[name] = self._broker.node(name, place, self._settings)
+                stack.callback(node.stop)
+                node.start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _place(self, name: str, stack: contextlib.ExitStack) -> Place:
+        folder = self._directory / "nodes" / name
+        if self.own_disks:
+            # The image takes only the room that is written to.
+            size = int(shutil.disk_usage(self._directory).free * 0.9) // disks.BLOCK * disks.BLOCK
+            self._disks[name] = Disk(folder / "disk.img", folder / "disk", size)
+            stack.callback(self._disks[name].remove)
+        data = folder / ("disk/data" if self.own_disks else "data")
+        data.mkdir(parents=True)
+        return Place(data=data, logs=self._directory / "logs")
+
+    @property
+    def address(self) -> dict[str, Any]:
+        return self._broker.address(self._places, self._settings)
+
+    @property
+    def device(self) -> str | None:
+        """The block device that the first node writes to."""
+        return samples.device_of(next(iter(self._places.values())).data)
+
+    def sync(self) -> None:
+        """All that was written is on the disks, so that only what comes now is at stake."""
+        for disk in self._disks.values():
+            disk.sync()
+
+    def choose(self, name: str, chance: random.Random) -> list[Node]:
+        """The nodes that a fault's `node` means."""
+        if name == "all":
+            return list(self.nodes.values())
+        if name == "random":
+            return [chance.choice(list(self.nodes.values()))]
+        if name not in self.nodes:
+            raise BadInput(f"no node '{name}' to break: say one of {', '.join(self.nodes)}, all, or random")
+        return [self.nodes[name]]
+
+    def strike(self, fault: Fault, nodes: Sequence[Node]) -> "Struck":
+        return Struck(fault, nodes, [fault.strike(node, self._disks.get(node.name)) for node in nodes])
+
+
+class Struck:
+    """Nodes that are broken."""
+
+    def __init__(self, fault: Fault, nodes: Sequence[Node], mends: Sequence[Mend]) -> None:
+        self._fault, self._nodes, self._mends = fault, nodes, mends
+
+    def mend(self) -> None:
+        """Make them whole, and start them if they are down."""
+        for mend in self._mends:
+            mend()
+        for node in self._nodes if self._fault.ends_node else ():
+            node.start()

@@ -1,0 +1,146 @@
+"""From a plan to a verdict with one command, and from the record to the same verdict with another."""
+
+import json
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.real, pytest.mark.spark]
+
+PLAN = """
+name: tiny
+title: a tiny plan
+workload:
+  topics: 16
+  producers: 2
+  consumers: 2
+  consume: after
+  window: 500
+  batch: 500
+  drain: {quiet: 300ms}
+  phases: [{name: send, messages: 60_000}]
+expect: {lost: none}
+"""
+
+
+def ackworth(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ackworth.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A run that was killed on the way, and held."""
+    folder = tmp_path_factory.mktemp("held")
+    (folder / "tiny.yaml").write_text(PLAN + "faults: [{kind: kill, at: 50%, down: 50ms}]\n")
+    done = ackworth("run", "tiny.yaml", "--out", "run", "--seed", "7", cwd=folder)
+    return folder / "run", done
+
+
+def test_it_says_what_became_of_the_messages(held: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    run, done = held
+    assert done.returncode == 0, done.stderr
+    assert "HELD  Held: all 5" in done.stdout or "HELD  Held: all 60,000" in done.stdout
+    assert "60,000 sent = " in done.stdout
+    assert "lost          ✓ held   no lost message" in done.stdout
+    assert "Report: run/report.html" in done.stdout
+    assert "kill after" in done.stderr and "seed 7" in done.stderr
+    result = json.loads((run / "results.json").read_text())
+    assert result["seed"] == 7 and result["verdict"] == "held"
+    assert result["environment"]["cores"] and result["environment"]["filesystem"]
+    suite = ET.parse(run / "junit.xml").getroot()
+    assert [case.get("name") for case in suite.iter("testcase")][:2] == ["lost", "resurrected"]
+    assert not list(suite.iter("failure")) and not list(suite.iter("error"))
+    assert "<html" in (run / "report.html").read_text()
+
+
+def test_judged_again_it_is_the_same(held: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    run, _ = held
+    before = json.loads((run / "results.json").read_text())
+    done = ackworth("check", str(run), "--json", "--quiet", cwd=run.parent)
+    assert done.returncode == 0 and done.stderr == ""
+    again = json.loads(done.stdout)
+    for result in (before, again):
+        del result["trials"][0]["judging"]
+    assert again == before
+
+
+def test_the_report_is_made_again(held: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    run, _ = held
+    (run / "report.html").unlink()
+    done = ackworth("report", str(run), cwd=run.parent)
+    assert (done.returncode, done.stdout.strip()) == (0, str(run / "report.html"))
+    assert (run / "report.html").exists()
+
+
+def test_what_is_lost_is_broken(tmp_path: Path, own_mounts: None) -> None:
+    (tmp_path / "tiny.yaml").write_text(PLAN + "faults: [{kind: power-cut, at: 80%, down: 50ms}]\n")
+    done = ackworth("run", "tiny.yaml", "--out", "run", "--set", "broker.settings.durability=off", cwd=tmp_path)
+    assert done.returncode in (1, 2), done.stderr  # 2: SQLite could not make sense of what was left
+    result = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert result["verdict"] != "held"
+    if done.returncode == 1:
+        (loss,) = result["trials"][0]["losses"]
+        assert loss["fault"] == "power-cut" and loss["count"] > 0
+
+
+def test_what_cannot_be_had_is_unknown(tmp_path: Path) -> None:
+    """As a user without root, the power cannot be cut, and nothing else is done in its place."""
+    (tmp_path / "tiny.yaml").write_text(PLAN + "faults: [{kind: power-cut, at: 50%}]\n")
+    code = (
+        "import os, sys; os.geteuid = lambda: 1000; from ackworth.cli.main import main; "
+        "sys.exit(main(['run', 'tiny.yaml', '--out', 'run', '--quiet']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "the fault 'power-cut' cannot be had here: it needs root" in " ".join(done.stdout.split())
+    assert "UNKNOWN" in done.stdout
+
+
+def cut_segment(run: Path) -> Path:
+    path = sorted(run.glob("trials/trial/record/sent/*.parquet"))[0]
+    path.write_bytes(path.read_bytes()[:-100])
+    return path
+
+
+def foreign_segment(run: Path) -> Path:
+    path = sorted(run.glob("trials/trial/record/sent/*.parquet"))[0]
+    shutil.copy(sorted(run.glob("trials/trial/record/outcome/*.parquet"))[0], path)
+    return path
+
+
+def damaged_page(run: Path) -> Path:
+    path = sorted(run.glob("trials/trial/record/sent/*.parquet"))[0]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    path.write_bytes(data)
+    return path
+
+
+def missing_trial(run: Path) -> Path:
+    shutil.rmtree(run / "trials")
+    return run
+
+
+def damaged_trial(run: Path) -> Path:
+    path = run / "trials" / "trial" / "trial.json"
+    path.write_text(path.read_text()[:200])
+    return path
+
+
+@pytest.mark.parametrize("damage", [cut_segment, foreign_segment, damaged_page, missing_trial, damaged_trial])
+def test_a_damaged_record_is_named_in_one_line(
+    held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path, damage: Callable[[Path], Path]
+) -> None:
+    shutil.copytree(held[0], tmp_path / "run")
+    path = damage(tmp_path / "run")
+    done = ackworth("check", str(tmp_path / "run"), "--quiet", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ackworth: ") and str(path.name) in line
