@@ -88,7 +88,9 @@ def _sentence(trials: list[TrialResult], missing: list[str]) -> str:
     if told:
         return " ".join(told)
     acked = sum(trial["account"]["acked"] for trial in trials)
-    return f"Held: all {len(trials)} trials; {acked:,} messages were acked, and what was promised of them was kept."
+    lost = sum(group["lost"] for trial in trials for group in trial["groups"])
+    fate = f"{lost:,} were lost that nobody promised to keep" if lost else "none was lost"
+    return f"Held: {acked:,} messages were acked in {len(trials)} trials, and {fate}."
 
 
 def _published(trials: list[TrialResult]) -> list[dict[str, Any]]:
