@@ -1,8 +1,10 @@
 """What is particular to SQLite: files, locks, full disks, the log, migrations."""
 
+import itertools
 import os
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +25,7 @@ from brook import (
 )
 from brook.sql import sqlite as sql
 from brook.stores import sqlite_database
+from brook.stores.sqlite import SqliteStore
 from brook.urls import sqlite_path
 
 
@@ -202,3 +205,28 @@ def test_a_forked_process_is_told(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
     assert mq.send("t", b"x").offset == 0
     mq.close()
+
+
+def test_a_busy_process_does_not_starve_others(tmp_path: Path) -> None:
+    busy, other = stores = [SqliteStore(tmp_path / "q.db", patience=60) for _ in range(2)]
+    busy.create_topics(["t"])
+    turns, done = list[SqliteStore](), threading.Event()
+
+    def write(store: SqliteStore) -> None:
+        store.append([Run(1, 1, b"x")], 0)
+        turns.append(store)
+
+    def write_some() -> None:
+        for _ in range(100):
+            write(other)
+        done.set()
+
+    thread = threading.Thread(target=write_some)
+    thread.start()
+    while not done.is_set():
+        write(busy)
+    thread.join()
+    for store in stores:
+        store.close()
+    between = [len(list(streak)) for store, streak in itertools.groupby(turns) if store is busy][1:-1]
+    assert max(between) < 15

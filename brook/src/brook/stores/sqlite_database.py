@@ -2,6 +2,9 @@
 
 - All writing of a process goes through one connection and all reading through another, each behind a
   lock: threads queue here, where waking up is quick, and not at SQLite's lock, which is polled.
+- A busy process must not starve the others. Before SQLite's lock there is a door, a file of its own that
+  is locked: the one process inside it is next, because whoever has just let go of SQLite's lock, and wants
+  it again, has to wait before the door.
 - A commit is synced with durability `full`: SQLite then syncs the log at each commit, and its header
   when the log starts afresh. That the files themselves are there after a power cut takes a sync of
   their directory, which we do once they exist. We never open the database file on our own: closing
@@ -13,14 +16,14 @@
 """
 
 import contextlib
+import errno
+import fcntl
 import os
-import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from brook.errors import (
     BodyTooLarge,
@@ -37,7 +40,8 @@ from brook.errors import (
 from brook.model import Durability
 from brook.sql import sqlite as sql
 
-T = TypeVar("T")
+# Between two looks at a lock that others have. The same for all, so that all have the same chance.
+PAUSE = 0.00005
 
 # The log is copied once about so much has been written to it. Small enough to stay in memory.
 LOG_BYTES = 8 * 1024 * 1024
@@ -54,6 +58,13 @@ _MEANINGS: dict[int, tuple[type[BrookError], str]] = {
     sqlite3.SQLITE_NOTADB: (NotADatabase, "name another file"),
     sqlite3.SQLITE_CORRUPT: (NotADatabase, "restore it from a backup"),
     sqlite3.SQLITE_TOOBIG: (BodyTooLarge, "send fewer bytes in one run"),
+}
+
+_SYSTEM_CODES = {
+    errno.EAGAIN: sqlite3.SQLITE_BUSY,
+    errno.EROFS: sqlite3.SQLITE_READONLY,
+    errno.EACCES: sqlite3.SQLITE_READONLY,
+    errno.ENOSPC: sqlite3.SQLITE_FULL,
 }
 
 
@@ -75,8 +86,9 @@ class Database:
             _sync_directory(path.parent)
             for connection in (self._writer, self._reader):
                 connection.execute(f"PRAGMA synchronous = {durability}")
-            # SQLite waits by sleeping up to 100 ms at a time: writers wait in writing() instead.
+            # SQLite waits by sleeping up to 100 ms at a time: writers wait in _begin instead.
             self._writer.execute("PRAGMA busy_timeout = 0")
+            self._door = path.with_name(f"{path.name}-door").open("w")
             unless_opened.pop_all()
 
     @contextlib.contextmanager
@@ -84,7 +96,7 @@ class Database:
         """A transaction, committed at the end; `logged` is about what it adds to the log."""
         with self._translated(), self._write_lock:
             self._check_open()
-            self._patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+            self._begin()
             try:
                 yield self._writer
                 self._writer.execute("COMMIT")
@@ -108,6 +120,7 @@ class Database:
                 self._pid = None
                 self._reader.close()
                 self._writer.close()
+                self._door.close()
 
     def _connect(self) -> sqlite3.Connection:
         # A reader can find the database locked for a moment too, while a log is being recovered.
@@ -117,17 +130,24 @@ class Database:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         return connection
 
-    def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Try until the database is not locked, or patience is at its end."""
-        end, pause = time.monotonic() + self._patience, 0.0001
+    def _begin(self) -> None:
+        self._patiently(lambda: fcntl.flock(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        try:
+            self._patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+        finally:
+            fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def _patiently(self, attempt: Callable[[], object]) -> None:
+        """Try until nobody has it locked, or patience is at its end."""
+        end = time.monotonic() + self._patience
         while True:
             try:
-                return attempt()
-            except sqlite3.OperationalError as error:
-                if _code(error) not in _BUSY or time.monotonic() > end:
+                attempt()
+                return
+            except (sqlite3.OperationalError, BlockingIOError) as error:
+                if not _is_busy(error) or time.monotonic() > end:
                     raise
-            time.sleep(pause * random.random())
-            pause = min(pause * 1.5, 0.01)
+            time.sleep(PAUSE)
 
     def _copy_log(self) -> None:
         # What was committed is safe in the log: if this fails now, it is tried again after the next commit.
@@ -147,7 +167,7 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             kind, remedy = _MEANINGS.get(_code(error), (StoreFailed, "see what the system says of its disk"))
             raise kind(f"{self.path}: {error}: {remedy}") from error
 
@@ -186,5 +206,12 @@ def _sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _is_busy(error: Exception) -> bool:
+    return _code(error) in _BUSY
+
+
+def _code(error: Exception) -> int:
+    """Of SQLite, also for what the system says of the door."""
+    if isinstance(error, OSError):
+        return _SYSTEM_CODES.get(error.errno or 0, 0)
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
