@@ -44,7 +44,8 @@ def _options() -> argparse.Namespace:
 
 
 def _compare(sizes: list[int], directory: Path, keep: bool, master: str) -> None:
-    print("| messages | events | start s | cold s | warm s | DuckDB s (without order) | cold x | warm x | M events/s | peak MiB |")
+    columns = "messages", "events", "start s", "cold s", "warm s", "DuckDB s (without order)", "cold x", "warm x"
+    print(f"| {' | '.join([*columns, 'M events/s', 'peak MiB'])} |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for messages in sizes:
         planted = Planted(messages)

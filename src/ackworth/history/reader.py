@@ -61,7 +61,8 @@ class Record:
 
 def open_record(where: str | Path) -> Record:
     """The record of a trial in a directory or at any URI that pyarrow understands."""
-    base = str(where).rstrip("/")
+    # Workers may run elsewhere: a path must say the same to all.
+    base = str(where).rstrip("/") if "://" in str(where) else str(Path(where).absolute())
     files, path = filesystem(base)
     trial = parse_trial(_text(files, f"{path}/trial.json", base), f"{base}/trial.json")
     end = None
@@ -74,7 +75,7 @@ def open_record(where: str | Path) -> Record:
 def filesystem(where: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path or a URI, and the path within it."""
     if "://" not in where:
-        return fs.LocalFileSystem(), str(Path(where).absolute())
+        return fs.LocalFileSystem(), where
     try:
         found, path = fs.FileSystem.from_uri(where)
     except (pa.ArrowInvalid, OSError) as error:

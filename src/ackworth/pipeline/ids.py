@@ -42,12 +42,10 @@ class Ids:
 
     def cover(self, producers: tuple[int, int], seqs: tuple[int, int]) -> bool:
         """Whether all ids within bounds have a place."""
-        counts = self.counts[producers[0] : producers[1] + 1] if 0 <= producers[0] else ()
-        return len(counts) == producers[1] - producers[0] + 1 and 0 <= seqs[0] and seqs[1] < min(counts)
+        counts = self.counts[producers[0] : producers[1] + 1] if producers[0] >= 0 else ()
+        return len(counts) == producers[1] - producers[0] + 1 and seqs[0] >= 0 and seqs[1] < min(counts)
 
-    def places(
-        self, producers: npt.NDArray[np.int16] | int, seqs: Int64s, all_placed: bool = False
-    ) -> Int64s:
+    def places(self, producers: npt.NDArray[np.int16] | int, seqs: Int64s, all_placed: bool = False) -> Int64s:
         """The places of ids, NOWHERE for those that have none, unless all are known to have one."""
         who = producers if isinstance(producers, int) else producers.view(np.uint16)
         places = self._start_of[who] + seqs

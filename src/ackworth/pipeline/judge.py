@@ -79,7 +79,7 @@ def _attempt(name: str, needs: tuple[str, ...], check: Callable[[Case], Check], 
 
 
 def _plain(check: Check) -> CheckResult:
-    return {**dataclasses.asdict(check), "verdict": str(check.verdict), "ids": list(check.ids)}  # type: ignore[return-value,typeddict-item]
+    return {**dataclasses.asdict(check), "verdict": str(check.verdict), "ids": list(check.ids)}  # type: ignore[typeddict-item]
 
 
 def _check(name: str, case: Case, found: int, verdict: Verdict, reason: str) -> Check:

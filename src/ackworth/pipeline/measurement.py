@@ -21,15 +21,13 @@ import numpy as np
 
 from ackworth.history.reader import RowGroup
 from ackworth.model.result import Account, GroupAccount, TrialResult
+from ackworth.pipeline.balance import NAMED
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.ids import Int64s, PlaceSet
 from ackworth.pipeline.rows import Rows
 
 Key = int
 TOTAL: Key = -1  # the key of what is one for the whole trial
-
-# How many of the offending messages are named.
-NAMED = 100
 
 
 @dataclass
@@ -41,7 +39,7 @@ class Findings:
     offenders: dict[str, list[str]] = field(default_factory=dict)  # check -> ids, the first NAMED
     defects: dict[str, int] = field(default_factory=dict)  # what is wrong with the record itself
     failed: dict[str, str] = field(default_factory=dict)  # measurement -> why it has no result
-    shared: dict[str, Any] = field(default_factory=dict)  # measurement -> what others may use
+    shared: dict[Any, Any] = field(default_factory=dict)  # what one measurement leaves for another
 
     @property
     def account(self) -> Account:

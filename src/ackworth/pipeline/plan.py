@@ -39,9 +39,7 @@ def _check_bounds(group: RowGroup, trial: Trial) -> None:
         lowest, highest = group.bounds.get(column, (low, high))
         if lowest < low or highest > high:
             wrong = lowest if lowest < low else highest
-            raise BadRecord(
-                f"{group.path}: {column} {wrong}, the trial has {low} to {high}: the record is damaged, run the plan again"
-            )
+            raise BadRecord(f"{group.path}: {column} {wrong}, the trial has {low} to {high}: the record is damaged")
 
 
 def _ids(record: Record) -> Ids:

@@ -88,7 +88,7 @@ class Rows:
     @cached_property
     def seconds(self) -> Int64s:
         """Seconds of the trial in which the rows happened."""
-        return (self["t"] - self.context.trial.t_zero) // SECOND  # type: ignore[no-any-return]
+        return (self["t"] - self.context.trial.t_zero) // SECOND
 
     @cached_property
     def in_time(self) -> Rows:

@@ -68,7 +68,7 @@ class Came(NamedTuple):
     once: Bits
     again: Bits | None
 
-    def __or__(self, other: "Came") -> "Came":  # type: ignore[override]
+    def __or__(self, other: "Came") -> "Came":
         both = self.once & other.once
         again = [bits for bits in (self.again, other.again, both if both.any() else None) if bits is not None]
         return Came(self.once | other.once, np.bitwise_or.reduce(again) if again else None)

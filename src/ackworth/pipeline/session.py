@@ -7,9 +7,7 @@ directory of its own, and takes the directory away at its end.
 
 import importlib
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -20,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -28,12 +26,12 @@ from pyspark.sql import SparkSession
 
 import ackworth
 from ackworth.model.errors import AckworthError, Unavailable
+from ackworth.pipeline.java import Archive, find_java
 from ackworth.pipeline.progress import watched
 from ackworth.pipeline.source import run_on_spark
 from ackworth.pipeline.work import Job, Result
 
 LOCAL = "local[*]"
-_JAVA = 17
 
 _SETTINGS = {
     "spark.app.name": "ackworth",
@@ -42,12 +40,16 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.sql.catalogImplementation": "in-memory",
 }
+# The JVM does little here: compiling well, collecting by many threads and planning anew cost more than they give.
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-# The JVM does little here: it need not be compiled well, nor collected by many threads.
 _LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 # What may be set in any session, also in one that is not ours.
@@ -82,11 +84,18 @@ class Session:
 
 
 @contextmanager
-def session(master: str = LOCAL) -> Iterator[Session]:
-    """A session on a master (`local[*]`, `spark://host:port`, ...) or a Spark Connect server (`sc://host:port`)."""
+def session(master: str = LOCAL, archives: Path | None = None) -> Iterator[Session]:
+    """A session on a master (`local[*]`, `spark://host:port`, ...) or a Spark Connect server (`sc://host:port`).
+
+    In `archives` a local session keeps the classes that it loaded: making the archive takes some seconds at the
+    end of the first session, and saves as many at the start of every later one.
+    """
+    _load_quietly("pyspark.testing.utils")
     private = Path(tempfile.mkdtemp(prefix="ackworth-spark-"))
     try:
-        with _connected(master, private) if master.startswith("sc://") else _started(master, private) as found:
+        with (
+            _connected(master, private) if master.startswith("sc://") else _started(master, private, archives) as found
+        ):
             for key, value in _RUNTIME_SETTINGS.items():
                 found.spark.conf.set(key, value)
             yield found
@@ -94,13 +103,23 @@ def session(master: str = LOCAL) -> Iterator[Session]:
         shutil.rmtree(private, ignore_errors=True)
 
 
+def _load_quietly(module: str) -> None:
+    """PySpark looks for pandas in some of its modules, and warns if it is newer than it knows: not our user's concern."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        importlib.import_module(module)
+
+
 @contextmanager
 def _connected(url: str, private: Path) -> Iterator[Session]:
     try:
+        _load_quietly("pyspark.sql.connect.utils")
         spark = SparkSession.builder.remote(url).create()
         spark.addArtifact(str(_package(private)), pyfile=True)
     except (PySparkException, ImportError, OSError) as error:
-        raise Unavailable(f"{url}: no Spark Connect server answers ({_first_line(error)}): check the address") from error
+        raise Unavailable(
+            f"{url}: no Spark Connect server answers ({_first_line(error)}): check the address"
+        ) from error
     try:
         yield Session(spark, url, 4)
     finally:
@@ -108,13 +127,11 @@ def _connected(url: str, private: Path) -> Iterator[Session]:
 
 
 @contextmanager
-def _started(master: str, private: Path) -> Iterator[Session]:
-    _require_java()
-    with warnings.catch_warnings():
-        # PySpark loads its own test tools and, where there is a newer pandas than it knows, warns of it.
-        warnings.simplefilter("ignore", FutureWarning)
-        importlib.import_module("pyspark.testing.utils")
-    conf = SparkConf(loadDefaults=False).setMaster(master).setAll(_settings(master, private).items())
+def _started(master: str, private: Path, archives: Path | None) -> Iterator[Session]:
+    java = find_java()
+    archive = Archive(archives, java) if archives and _is_local(master) else None
+    conf = SparkConf(loadDefaults=False).setMaster(master)
+    conf.setAll(_settings(master, private, archive.option if archive else "").items())
     log = private / "spark.log"
     with _python_of_workers(master), log.open("wb") as output:
         try:
@@ -129,9 +146,11 @@ def _started(master: str, private: Path) -> Iterator[Session]:
     finally:
         context.stop()
         _end(gateway)
+        if archive:
+            archive.keep()
 
 
-def _settings(master: str, private: Path) -> dict[str, str]:
+def _settings(master: str, private: Path, archive_option: str) -> dict[str, str]:
     (private / "log4j2.properties").write_text(_LOG4J)
     settings = _SETTINGS | {
         "spark.local.dir": str(private),
@@ -140,7 +159,7 @@ def _settings(master: str, private: Path) -> dict[str, str]:
     java = f"-Dlog4j2.configurationFile={private}/log4j2.properties -Djava.io.tmpdir={private}"
     if _is_local(master):
         settings |= _LOCAL_SETTINGS
-        java = f"{_LOCAL_JAVA} {java}"
+        java = f"{_LOCAL_JAVA} {archive_option} {java}"
     return settings | {"spark.driver.extraJavaOptions": java}
 
 
@@ -173,18 +192,6 @@ def _package(private: Path) -> Path:
     return path
 
 
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    remedy = f"install a Java {_JAVA} runtime or later (Debian: apt-get install default-jre-headless), or set JAVA_HOME"
-    if java is None:
-        raise Unavailable(f"Spark needs Java, and there is none{f' in {home}' if home else ''}: {remedy}")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
-    if version is None or int(version[1]) < _JAVA:
-        raise Unavailable(f"{java} is Java {version[1] if version else 'of an unknown version'}: {remedy}")
-
-
 def _end(gateway: Any) -> None:
     """The JVM goes when its input is closed; forget it, so that another session can start one."""
     gateway.shutdown()
@@ -200,4 +207,3 @@ def _first_line(error: BaseException) -> str:
 
 def _last_line(log: Path) -> str:
     return log.read_text(errors="replace").strip().rpartition("\n")[2]
-

@@ -32,7 +32,7 @@ _ARROW = pa.schema([("measurement", pa.string()), ("key", pa.int64()), ("value",
 _BATCH = 1 << 22
 
 
-class Partials(DataSource):
+class Partials(DataSource):  # type: ignore[misc]
     """The partial results of a job, one row each."""
 
     @classmethod
@@ -46,7 +46,7 @@ class Partials(DataSource):
         return PartialsReader(_decoded(self.options["job"]))
 
 
-class PartialsReader(DataSourceReader):
+class PartialsReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, job: Job) -> None:
         self._tasks = job.tasks
         self._job = job.without_tasks()

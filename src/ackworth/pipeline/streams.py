@@ -100,4 +100,5 @@ def _highest_before(values: Int64s, new: Mask, starts: Int64s, carried: Int64s) 
     previous[starts] = carried
     # Each run is lifted above all earlier ones, so that one running maximum serves all.
     lift = (np.cumsum(new) - 1) * (int(max(values.max(initial=0), carried.max(initial=0))) + 1)
-    return np.maximum.accumulate(previous + lift) - lift
+    highest: Int64s = np.maximum.accumulate(previous + lift) - lift
+    return highest

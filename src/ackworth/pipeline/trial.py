@@ -1,5 +1,6 @@
 """Judging a trial from beginning to end."""
 
+import copy
 import pickle
 import time
 from collections import defaultdict
@@ -9,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from ackworth.history.reader import Record, open_record
 from ackworth.model.errors import BadRecord
-from ackworth.model.result import TrialResult
+from ackworth.model.result import Account, Duplicates, GroupAccount, Series, TrialResult
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.judge import judge
 from ackworth.pipeline.measure import measurements
@@ -29,7 +30,10 @@ ROWS_PER_TASK = {1: 1 << 24, 2: 1 << 22}
 class Engine(Protocol):
     """Who does the work."""
 
-    parallel: int  # tasks at a time
+    @property
+    def parallel(self) -> int:
+        """Tasks at a time."""
+        ...
 
     def run(self, job: Job, progress: Callable[[int, int], None]) -> Sequence[Result]: ...
 
@@ -125,22 +129,18 @@ def _silent(what: str, done: int, of: int) -> None:
 
 def _nothing_yet(record: Record) -> TrialResult:
     """A result in which nothing is known."""
-    counts = dict.fromkeys(
-        (
-            "expected delivered distinct lost recovered resurrected phantom foreign corrupt misdelivered reordered"
-        ).split()
-    )
-    repeats = dict.fromkeys(("extra", "flagged", "explained", "unexplained"))
+    found: dict[str, Any] = dict.fromkeys(GroupAccount.__annotations__)
+    found["duplicates"] = dict.fromkeys(Duplicates.__annotations__)
     result = {
         "trial": record.trial.name,
-        "account": dict.fromkeys(("sent", "acked", "refused", "unknown", "unanswered")) | {"reasons": {}},
-        "groups": [{"name": g.name, **counts, "duplicates": dict(repeats)} for g in record.trial.groups],
+        "account": dict.fromkeys(Account.__annotations__) | {"reasons": {}},
+        "groups": [{**copy.deepcopy(found), "name": g.name} for g in record.trial.groups],
         "losses": [],
         "latency": {},
         "throughput": {},
         "faults": [],
         "phases": [],
-        "series": {name: [] for name in "t sent acked delivered ack_p50 ack_p99 delivery_p50 delivery_p99".split()},
+        "series": {name: [] for name in Series.__annotations__},
         "resources": [],
         "notes": list(record.end.notes) if record.end else [],
         "plan": record.trial.plan,

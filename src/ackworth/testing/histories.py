@@ -75,12 +75,15 @@ class Sample:
     backlog: int = -1
 
 
+DRAINED = End(t=0, drained=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class History:
     """All that a record holds. Rows of a table are in the order of their series."""
 
     trial: Trial
-    end: End | None = End(t=0, drained=True)
+    end: End | None = DRAINED
     sent: Sequence[Sent] = ()
     outcome: Sequence[Answer] = ()
     delivered: Sequence[Delivered] = ()
@@ -145,5 +148,3 @@ def _columns(table: Table, rows: Sequence[Any]) -> dict[str, Any]:
         values = [getattr(row, column.name) for row in rows]
         columns[column.name] = values if column.type == "string" else np.array(values, column.type)
     return columns
-
-

@@ -4,6 +4,7 @@ The pipeline is held against it on random histories. It shares nothing with the 
 """
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Any
 
 from ackworth.model.outcome import Delivery, Outcome
@@ -41,9 +42,7 @@ def defects(history: History) -> dict[str, int]:
     return {
         "messages with several outcomes": sum(n > 1 for i, n in outcomes.items() if i[1] < limits[i[0]]),
         "messages that were sent twice": len(history.sent) - len(sent),
-        "outcomes of messages that were never sent": sum(
-            1 if 0 <= i[1] < limits[i[0]] else outcomes[i] for i in never
-        ),
+        "outcomes of messages that were never sent": sum(1 if 0 <= i[1] < limits[i[0]] else outcomes[i] for i in never),
     }
 
 
@@ -146,9 +145,7 @@ def _sets(history: History, group: int) -> dict[str, set[Id]]:
 
 
 def _misdelivered(history: History, row: Delivered) -> bool:
-    return _ours(row) and (
-        bool(row.flags & Delivery.MISDELIVERED) or not _reads(history, row.group, row.topic)
-    )
+    return _ours(row) and (bool(row.flags & Delivery.MISDELIVERED) or not _reads(history, row.group, row.topic))
 
 
 def _group(history: History, group: int) -> dict[str, Any]:
@@ -178,7 +175,7 @@ def _repeats(history: History, group: int) -> list[tuple[Id, str]]:
     fate = _fate(history)
     found = []
     for i, rows in _deliveries(history, group).items():
-        for before, row in zip(rows, rows[1:], strict=False):
+        for before, row in pairwise(rows):
             if i in fate:
                 found.append((i, _kind(history, before, row)))
     return found

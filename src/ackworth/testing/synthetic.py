@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ackworth.history.meta import End, Group, Trial, write_end, write_trial
-from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SENT
+from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SENT, Table
 from ackworth.history.segment import SegmentWriter, Values
 from ackworth.model.clock import SECOND
 from ackworth.model.outcome import Delivery, Outcome
@@ -50,44 +51,44 @@ class Planted:
         return self.each * 6 // 10
 
     def near_the_cut(self, seqs: Int64s) -> Mask:
-        return (seqs >= self.cut - 100) & (seqs < self.cut + 100)
+        return np.asarray((seqs >= self.cut - 100) & (seqs < self.cut + 100))
 
     def lost(self, producer: int, seqs: Int64s) -> Mask:
         """Acked just before the fault, and gone."""
-        return (seqs >= self.cut - 20) & (seqs < self.cut) & (producer % 2 == 0)
+        return np.asarray((seqs >= self.cut - 20) & (seqs < self.cut) & (producer % 2 == 0))
 
     def refused(self, producer: int, seqs: Int64s) -> Mask:
-        return (seqs % 1000 == 500) & ~self.near_the_cut(seqs) & ~self.unanswered(producer, seqs)
+        return np.asarray((seqs % 1000 == 500) & ~self.near_the_cut(seqs) & ~self.unanswered(producer, seqs))
 
     def resurrected(self, producer: int, seqs: Int64s) -> Mask:
-        return self.refused(producer, seqs) & (seqs % 5000 == 500) & (producer == 0)
+        return np.asarray(self.refused(producer, seqs) & (seqs % 5000 == 500) & (producer == 0))
 
     def unknown(self, producer: int, seqs: Int64s) -> Mask:
         """In flight when the broker failed; every other one was stored."""
-        return (seqs >= self.cut) & (seqs < self.cut + 8)
+        return np.asarray((seqs >= self.cut) & (seqs < self.cut + 8))
 
     def unanswered(self, producer: int, seqs: Int64s) -> Mask:
         return seqs >= self.each - 3
 
     def repeated_after_fault(self, producer: int, seqs: Int64s) -> Mask:
-        return (seqs >= self.cut - 60) & (seqs < self.cut - 20)
+        return np.asarray((seqs >= self.cut - 60) & (seqs < self.cut - 20))
 
     def repeated_flagged(self, producer: int, seqs: Int64s) -> Mask:
-        return self.repeated_after_fault(producer, seqs) & (seqs % 4 == 0)
+        return np.asarray(self.repeated_after_fault(producer, seqs) & (seqs % 4 == 0))
 
     def repeated_for_nothing(self, producer: int, seqs: Int64s) -> Mask:
-        return (seqs % 4000 == 77) & ~self.near_the_cut(seqs) & (producer % 16 == 5)
+        return np.asarray((seqs % 4000 == 77) & ~self.near_the_cut(seqs) & (producer % 16 == 5))
 
     def reordered(self, producer: int, seqs: Int64s) -> Mask:
         """Held back until the next two messages of the stream have passed."""
         later = seqs + 3 * self.topics
         usual = (later < self.cut - 100) | (seqs >= self.cut + 100)
-        return (seqs % 4000 == 1234) & usual & (later < self.each) & (producer % 16 == 6)
+        return np.asarray((seqs % 4000 == 1234) & usual & (later < self.each) & (producer % 16 == 6))
 
     def delivered(self, producer: int, seqs: Int64s) -> Mask:
         refused = self.refused(producer, seqs) & ~self.resurrected(producer, seqs)
         unstored = self.unknown(producer, seqs) & (seqs % 2 == 1)
-        return ~self.lost(producer, seqs) & ~refused & ~unstored
+        return np.asarray(~self.lost(producer, seqs) & ~refused & ~unstored)
 
     def count(self, rule: str) -> int:
         seqs = np.arange(self.each, dtype=np.int64)
@@ -111,7 +112,7 @@ class Planted:
         return {"sent": sent, "acked": acked, "refused": refused, "unknown": unknown, "unanswered": unanswered}
 
     @cached_property
-    def group(self) -> dict[str, object]:
+    def group(self) -> dict[str, Any]:
         flagged, after, nothing = (
             self.count(rule) for rule in ("repeated_flagged", "repeated_after_fault", "repeated_for_nothing")
         )
@@ -256,8 +257,8 @@ def _rows(producer: int, seqs: Int64s, t: Int64s, sent: Int64s, flags: npt.NDArr
     return np.stack([np.full(len(seqs), producer), seqs, t, sent, flags])
 
 
-def _write(record: Path, table: object, number: int, columns: dict[str, Values]) -> None:
-    with SegmentWriter(record, table, f"{number:05d}") as writer:  # type: ignore[arg-type]
+def _write(record: Path, table: Table, number: int, columns: dict[str, Values]) -> None:
+    with SegmentWriter(record, table, f"{number:05d}") as writer:
         writer.write(columns)
 
 

@@ -19,7 +19,11 @@ def _found(folders: tuple[str, ...]) -> Mapping[str, type[Measurement]]:
     for module in sorted(pkgutil.iter_modules(folders), key=lambda m: m.name):
         content = vars(importlib.import_module(f"{__name__}.{module.name}"))
         for thing in content.values():
-            if isinstance(thing, type) and issubclass(thing, Measurement) and thing.__module__.startswith(f"{__name__}."):
+            if (
+                isinstance(thing, type)
+                and issubclass(thing, Measurement)
+                and thing.__module__.startswith(f"{__name__}.")
+            ):
                 found[thing.name] = thing
     return _in_order(found)
 

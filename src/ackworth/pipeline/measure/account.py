@@ -1,39 +1,18 @@
-"""The account: what was sent, what became of it, and which of it reached each group.
-
-Sets of messages are bits, so the account is bit arithmetic, one bucket of places at a time:
-
-    sent = acked + refused + unknown + unanswered      an id with several outcomes counts once, acked last
-    expected   acked, and sent to a topic that the group reads
-    lost       expected, and never delivered intact
-    recovered  unknown or unanswered, and delivered
-    resurrected  refused, and delivered
-    phantom    delivered intact, and never sent
-"""
+"""The account: what was sent, what became of it, and which of it reached each group. See `pipeline.balance`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ackworth.model.outcome import Outcome
+from ackworth.pipeline.balance import NAMED, Balance, Kind, balance
 from ackworth.pipeline.context import Context
-from ackworth.pipeline.ids import BUCKET, NOWHERE, Bits, Int64s, PlaceSet, compress, count, places_in
-from ackworth.pipeline.measurement import NAMED, TOTAL, Findings, Key, Measurement, ids_of, names_of, smallest
+from ackworth.pipeline.ids import NOWHERE, PlaceSet
+from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, ids_of, names_of, smallest
 from ackworth.pipeline.rows import Rows
 from ackworth.pipeline.seen import Came, Seen
 
-Kind = tuple[str, int]  # what is counted, and its outcome or group
-
-_NOBODY = np.zeros(BUCKET // 8, np.uint8)
-
-
-class GroupBucket(NamedTuple):
-    """One bucket's account of one group."""
-
-    counts: dict[str, int]
-    sets: dict[str, bytes]  # what later stages look at, compressed; empty ones are left out
-    named: dict[str, Int64s]
+_UNSENT = "outcomes of messages that were never sent"
 
 
 class Accounting(Measurement):
@@ -51,8 +30,8 @@ class Accounting(Measurement):
     def __init__(self, context: Context, knows: None) -> None:
         super().__init__(context, knows)
         self._seen: defaultdict[Kind, Seen] = defaultdict(lambda: Seen(context.ids.buckets))
-        self._counts: Counter[Any] = Counter()
-        self._strays: list[tuple[int, int]] = []
+        self._counts: Counter[Kind] = Counter()
+        self._strays: list[tuple[int, int]] = []  # deliveries of ids that have no place: certainly phantoms
 
     def fold(self, table: str, rows: Rows) -> None:
         {"sent": self._sent, "outcome": self._outcome, "delivered": self._delivered}[table](rows)
@@ -61,12 +40,12 @@ class Accounting(Measurement):
         self._seen["sent", 0].add(rows.places)
         for number, group in enumerate(self.context.trial.groups):
             if group.topics is not None:
-                reads = self.context.topics_read(number)[rows["topic"]]
-                self._seen["sent to", number].add(rows.places[reads])
+                read = self.context.topics_read(number)[rows["topic"]]
+                self._seen["sent to", number].add(rows.places[read])
 
     def _outcome(self, rows: Rows) -> None:
         self._seen["answered", 0].add(rows.placed.places)
-        self._counts["outcomes of messages that were never sent"] += len(rows) - len(rows.placed)
+        self._counts[_UNSENT, 0] += len(rows) - len(rows.placed)
         if rows.acked is rows:
             return
         others = rows.where(rows["outcome"] != Outcome.ACKED)
@@ -96,32 +75,25 @@ class Accounting(Measurement):
 
     @classmethod
     def reduce(cls, context: Context, knows: None, key: Key, partials: list[Any]) -> Any:
-        if key == TOTAL:
-            counts: Counter[Any] = Counter()
-            for some, _ in partials:
-                counts.update(some)
-            return counts, smallest(name for _, strays in partials for name in strays)
-        return _bucket(context, key, _merge(partials))
+        if key != TOTAL:
+            return balance(context, key, _merged(partials))
+        counts: Counter[Kind] = Counter()
+        for some, _ in partials:
+            counts.update(some)
+        return counts, smallest(name for _, strays in partials for name in strays)
 
     @classmethod
     def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
-        counts, strays = found.get(TOTAL, (Counter(), []))
+        totals, strays = found.get(TOTAL, (Counter(), []))
         buckets = {key: found[key] for key in sorted(found) if key != TOTAL}
-        _conclude_sent(context, counts, [sent for sent, _ in buckets.values()], findings)
+        _conclude_sent(context, totals, buckets.values(), findings)
         _conclude_sets(context, buckets, findings)
-        named: dict[str, list[Int64s]] = {"resurrected": [], "phantom": []}
         for group in range(len(context.trial.groups)):
-            parts = [groups[group] for _, groups in buckets.values()]
-            _conclude_group(group, counts, parts, findings)
-            for what, places in named.items():
-                places += [part.named[what] for part in parts if what in part.named]
-        for what, places in named.items():
-            findings.offenders[what] = names_of(context, places)
-        in_range = findings.offenders["phantom"]
-        findings.offenders["phantom"] = [*in_range, *(f"{p}/{seq}" for p, seq in strays)][:NAMED]
+            _conclude_group(group, totals, buckets.values(), findings)
+        _conclude_names(context, buckets.values(), strays, findings)
 
 
-def _merge(partials: list[dict[Kind, Came]]) -> dict[Kind, Came]:
+def _merged(partials: list[dict[Kind, Came]]) -> dict[Kind, Came]:
     merged: dict[Kind, Came] = {}
     for partial in partials:
         for kind, came in partial.items():
@@ -129,102 +101,58 @@ def _merge(partials: list[dict[Kind, Came]]) -> dict[Kind, Came]:
     return merged
 
 
-def _bucket(context: Context, bucket: int, came: dict[Kind, Came]) -> tuple[dict[str, int], list[GroupBucket]]:
-    def once(*kind: Any) -> Bits:
-        return came[kind].once if kind in came else _NOBODY
-
-    sent = once("sent", 0)
-    refused = once("outcome", Outcome.REFUSED) & sent
-    unknown = once("outcome", Outcome.UNKNOWN) & sent & ~refused
-    acked = once("answered", 0) & sent & ~refused & ~unknown
-    open_ = sent & ~acked & ~refused
-    groups = []
-    for number, group in enumerate(context.trial.groups):
-        expected = acked if group.topics is None else acked & once("sent to", number)
-        delivered = came.get(("delivered", number), Came(_NOBODY, None))
-        groups.append(_group_bucket(bucket, sent, refused, open_, expected, delivered))
-    counts = {"sent": count(sent), "acked": count(acked), "refused": count(refused), "unknown": count(unknown)}
-    return counts | _defects(came, sent), groups
+def _summed(parts: Iterable[dict[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return total
 
 
-def _defects(came: dict[Kind, Came], sent: Bits) -> dict[str, int]:
-    nothing = Came(_NOBODY, None)
-    answered, sends = came.get(("answered", 0), nothing), came.get(("sent", 0), nothing)
-    return {
-        "messages with several outcomes": 0 if answered.again is None else count(answered.again),
-        "messages that were sent twice": 0 if sends.again is None else count(sends.again),
-        "outcomes of messages that were never sent": count(answered.once & ~sent),
-    }
-
-
-def _group_bucket(bucket: int, sent: Bits, refused: Bits, open_: Bits, expected: Bits, delivered: Came) -> GroupBucket:
-    sets = {
-        "lost": expected & ~delivered.once,
-        "kept": expected & delivered.once,
-        "again": _NOBODY if delivered.again is None else delivered.again,
-        "phantom": delivered.once & ~sent,
-    }
-    resurrected = refused & delivered.once
-    counts = {
-        "expected": count(expected),
-        "distinct": count(delivered.once & sent),
-        "lost": count(sets["lost"]),
-        "recovered": count(open_ & delivered.once),
-        "resurrected": count(resurrected),
-        "phantom": count(sets["phantom"]),
-    }
-    named = {"resurrected": resurrected, "phantom": sets["phantom"]}
-    return GroupBucket(
-        counts,
-        {what: compress(bits) for what, bits in sets.items() if bits.any()},
-        {what: places_in(bucket, bits, NAMED) for what, bits in named.items() if bits.any()},
-    )
-
-
-def _conclude_sent(context: Context, totals: Counter[Any], buckets: list[dict[str, int]], findings: Findings) -> None:
-    counts: Counter[str] = Counter()
-    for bucket in buckets:
-        counts.update(bucket)
-    answered = counts["acked"] + counts["refused"] + counts["unknown"]
+def _conclude_sent(context: Context, totals: Counter[Kind], buckets: Iterable[Balance], findings: Findings) -> None:
+    counts = _summed(bucket.counts for bucket in buckets)
     findings.result["account"] = {
         "sent": counts["sent"],
         "acked": counts["acked"],
         "refused": counts["refused"],
         "unknown": counts["unknown"],
-        "unanswered": counts["sent"] - answered,
+        "unanswered": counts["sent"] - counts["acked"] - counts["refused"] - counts["unknown"],
         "reasons": {
-            context.trial.reasons[key[1]] or "no reason given": number
-            for key, number in sorted(totals.items(), key=str)
-            if key[0] == "reason"
+            context.trial.reasons[which] or "no reason given": number
+            for (what, which), number in sorted(totals.items())
+            if what == "reason"
         },
     }
-    never = "outcomes of messages that were never sent"
-    for defect in ("messages with several outcomes", "messages that were sent twice", never):
-        findings.defects[defect] = counts[defect] + (totals[defect] if defect == never else 0)
+    findings.defects.update(_summed(bucket.defects for bucket in buckets))
+    findings.defects[_UNSENT] = findings.defects.get(_UNSENT, 0) + totals[_UNSENT, 0]
 
 
-def _conclude_sets(context: Context, buckets: Mapping[int, Any], findings: Findings) -> None:
+def _conclude_sets(context: Context, buckets: Mapping[int, Balance], findings: Findings) -> None:
     for what in ("lost", "kept", "again", "phantom"):
-        findings.sets[what] = [PlaceSet() for _ in context.trial.groups]
-        for bucket, (_, groups) in buckets.items():
-            for group, part in enumerate(groups):
-                if what in part.sets:
-                    findings.sets[what][group].buckets[bucket] = part.sets[what]
+        findings.sets[what] = [
+            PlaceSet({key: b.groups[number].sets[what] for key, b in buckets.items() if what in b.groups[number].sets})
+            for number in range(len(context.trial.groups))
+        ]
+
+
+def _conclude_group(number: int, totals: Counter[Kind], buckets: Iterable[Balance], findings: Findings) -> None:
+    counts = _summed(bucket.groups[number].counts for bucket in buckets)
+    group = findings.groups[number]
+    group["expected"] = counts["expected"]
+    group["delivered"] = totals["delivered", number]
+    group["distinct"] = counts["distinct"]
+    group["lost"] = counts["lost"]
+    group["recovered"] = counts["recovered"]
+    group["resurrected"] = counts["resurrected"]
+    group["phantom"] = counts["phantom"] + totals["stray", number]
+    # Stage 2 must find as many repeats.
+    findings.shared["repeats", number] = totals["placed", number] - counts["distinct"] - counts["phantom"]
+
+
+def _conclude_names(
+    context: Context, buckets: Iterable[Balance], strays: list[tuple[int, int]], findings: Findings
+) -> None:
     findings.offenders["lost"] = names_of(context, [lost.first(NAMED) for lost in findings.sets["lost"]])
-
-
-def _conclude_group(group: int, totals: Counter[Any], parts: list[GroupBucket], findings: Findings) -> None:
-    counts: Counter[str] = Counter()
-    for part in parts:
-        counts.update(part.counts)
-    strays = totals["stray", group]
-    found = findings.groups[group]
-    found["expected"] = counts["expected"]
-    found["delivered"] = totals["delivered", group]
-    found["distinct"] = counts["distinct"]
-    found["lost"] = counts["lost"]
-    found["recovered"] = counts["recovered"]
-    found["resurrected"] = counts["resurrected"]
-    found["phantom"] = counts["phantom"] + strays
-    placed: list[int] = findings.shared.setdefault("placed", [])
-    placed.append(totals["placed", group])
+    for what in ("resurrected", "phantom"):
+        places = [group.named[what] for bucket in buckets for group in bucket.groups if what in group.named]
+        findings.offenders[what] = names_of(context, places)
+    findings.offenders["phantom"] += [f"{producer}/{seq}" for producer, seq in strays]

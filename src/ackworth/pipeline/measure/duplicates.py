@@ -5,7 +5,7 @@ A repeat is flagged (the broker said that it may be one), explained (a fault or 
 between it and the delivery before it), or unexplained. Only a first delivery can be reordered.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from ackworth.history.reader import RowGroup
 from ackworth.model.outcome import Delivery
+from ackworth.pipeline.balance import NAMED
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.ids import BUCKET_BITS, Int64s, PlaceSet, places_in
 from ackworth.pipeline.measure.order import reader_key
-from ackworth.pipeline.measurement import NAMED, TOTAL, Findings, Key, Measurement, Request, names_of
+from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request, names_of
 from ackworth.pipeline.rows import Mask, Rows
 from ackworth.pipeline.streams import Streams
 
@@ -38,7 +39,9 @@ class Repeats(NamedTuple):
     late: Mask
 
     def take(self, chosen: Mask | Int64s) -> "Repeats":
-        return Repeats(*(column[chosen] for column in self))
+        return Repeats(
+            self.group[chosen], self.place[chosen], self.t[chosen], self.redelivered[chosen], self.late[chosen]
+        )
 
 
 class Duplicates(Measurement):
@@ -126,7 +129,9 @@ class Duplicates(Measurement):
             group["duplicates"] = {"extra": sum(split.values()), **split}  # type: ignore[typeddict-item]
             group["reordered"] = reordered[number] + counts["reordered", number]
             group["phantom"] += counts["phantom", number]
-            _check_sum(group, findings.shared["placed"][number], counts["phantom", number], findings, number)
+            found_repeats = sum(split.values()) + counts["phantom", number]
+            if found_repeats != findings.shared["repeats", number]:
+                raise AssertionError(f"{found_repeats} repeats found, {findings.shared['repeats', number]} counted")
         findings.offenders["duplicates"] = names_of(context, [unexplained for _, unexplained, _ in buckets])
         findings.offenders["reordered"] = names_of(context, [late_named, *(late for _, _, late in buckets)])
 
@@ -182,12 +187,3 @@ def _marked_between(context: Context, begins: Int64s, ends: Int64s) -> Mask:
     latest_end = np.maximum.accumulate([mark.t_end for mark in marks])
     begun = np.searchsorted(mark_begins, ends, side="right")
     return (begun > 0) & (latest_end[begun - 1] >= begins)
-
-
-def _check_sum(group: Any, placed: int, phantoms: int, findings: Findings, number: int) -> None:
-    """Every intact delivery of the group is a first one, a repeat, or of a message that was never sent."""
-    unsent = sum(
-        len(places_in(b, findings.sets["phantom"][number].bits(b))) for b in findings.sets["phantom"][number].buckets
-    )
-    if placed != group["distinct"] + group["duplicates"]["extra"] + unsent + phantoms:
-        raise AssertionError(f"group {group['name']}: the repeats do not add up to {placed} intact deliveries")

@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     last_ack: int
     topics: npt.NDArray[np.bool_]
 
-    def __or__(self, other: "Seen") -> "Seen":  # type: ignore[override]
+    def __or__(self, other: "Seen") -> "Seen":
         return Seen(
             min(self.first_ack, other.first_ack), max(self.last_ack, other.last_ack), self.topics | other.topics
         )
