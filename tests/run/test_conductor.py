@@ -185,3 +185,23 @@ def test_a_disk_that_fills_up_stops_the_trial_in_good_order(
     told = conduct("workload.phases.0.duration=20s", "workload.phases.0.rate=1000")
     assert "is full" in told.end.problems[0]
     assert set(told.ids("outcome")) <= set(told.ids("sent"))
+
+
+class Spoiler(Silent):
+    """Overwrites the database as soon as the drain has begun."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
+        for file in self._directory.glob("nodes/*/data/brook.db*") if phase == "drain" else ():
+            file.write_bytes(b"not a database any more" * 1000)
+
+
+def test_consumers_that_cannot_read_are_no_loss(
+    conduct: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 1.0)
+    told = conduct("workload.consume=after", "workload.drain.quiet=3s", reporter=Spoiler(tmp_path / "trial"))
+    assert not told.end.drained
+    assert "the consumers could not read" in told.end.problems[0]

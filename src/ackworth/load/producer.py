@@ -55,6 +55,7 @@ class Producer:
         self._sender: Sender | None = None
         self._connect_at = self._check_at = 0
         self.stopping = False
+        self.trouble: str | None = "not connected yet"  # why it cannot send; None if it can
 
     @property
     def sending(self) -> bool:
@@ -70,6 +71,7 @@ class Producer:
         try:
             return self._step(wait)
         except ConnectionLost as lost:
+            self.trouble = str(lost)
             self._lose_connection(lost.reason)
             return True
 
@@ -141,6 +143,7 @@ class Producer:
             return False
         self._connect_at = self._clock.now() + RECONNECT_EVERY
         self._sender = self._connect()
+        self.trouble = None
         return True
 
     def _lose_connection(self, reason: int) -> None:

@@ -2,9 +2,10 @@
 
     python -m ackworth.load.worker < order.json
 
-It dies with the conductor (parent-death signal), prints `ready` once it is connected, stops
-gracefully at SIGTERM, and ends by itself when its producers have nothing left to send. Exit code 0
-means that it did what it was told; what went wrong stands in its last line on stderr.
+It dies with the conductor (parent-death signal), says in a line on its standard output whenever it
+has become `ready` or has got into `trouble` with the broker, stops gracefully at SIGTERM, and ends by
+itself when its producers have nothing left to send. Exit code 0 means that it did what it was told;
+what went wrong stands in its last line on stderr.
 """
 
 import ctypes
@@ -83,11 +84,12 @@ def produce(order: Order, clock: Clock | None = None) -> None:
     driver = contract.load(order.driver)
     stop = _stop_at_sigterm()
     producers = [_producer(order, driver, clock, *entry) for entry in order.producers or ()]
-    print("ready", flush=True)  # noqa: T201
+    tell = _Teller()
     while not all(p.finished for p in producers):
         for producer in producers:
             producer.stopping = stop()
         busy = [p.step(0) for p in producers]
+        tell([p.trouble for p in producers])
         if not any(busy):
             _wait(clock, producers)
     for producer in producers:
@@ -105,9 +107,10 @@ def consume(order: Order, clock: Clock | None = None) -> None:
     driver = contract.load(order.driver)
     stop = _stop_at_sigterm()
     consumers = [_consumer(order, driver, clock, *entry) for entry in order.consumers or ()]
-    print("ready", flush=True)  # noqa: T201
+    tell = _Teller()
     while not stop():
         busy = [c.step(0) for c in consumers]
+        tell([c.trouble for c in consumers])
         if not any(busy):
             clock.sleep_until(clock.now() + SECOND // 200)
     for consumer in consumers:
@@ -155,6 +158,19 @@ def _sizes(order: Order, producer: int, first: int) -> Callable[[int], contract.
         return lambda count: random.integers(sizes[0], sizes[-1], count, endpoint=True)
     shares = np.array(weights) / sum(weights)
     return lambda count: random.choice(np.array(sizes), count, p=shares)
+
+
+class _Teller:
+    """Tells the conductor when all is well, and when it is no longer."""
+
+    def __init__(self) -> None:
+        self._told: str | None = "nothing yet"
+
+    def __call__(self, troubles: Sequence[str | None]) -> None:
+        trouble = next((text for text in troubles if text is not None), None)
+        if trouble != self._told:
+            self._told = trouble
+            print("ready" if trouble is None else f"trouble {trouble}".splitlines()[0], flush=True)  # noqa: T201
 
 
 class _NoSpool:

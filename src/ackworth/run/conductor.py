@@ -28,7 +28,7 @@ from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SAMPLE, SENT
 from ackworth.history.settle import settle
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
-from ackworth.model.errors import AckworthError
+from ackworth.model.errors import AckworthError, BrokerFailed
 from ackworth.plan.model import FaultPlan, Phase
 from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
@@ -283,17 +283,27 @@ class Conductor:
         deadline = time.monotonic() + drain.limit
         with self._phase_mark("drain"):
             self._start_consumers()
+            self._well_at = time.monotonic()
             seen, since = -1, time.monotonic()
-            while time.monotonic() - since < drain.quiet or not all(w.ready for w in self._crew.role("consume")):
+            while time.monotonic() - since < drain.quiet:
                 self._tick("drain")
                 rows = self._watch.rows(DELIVERED)
-                if rows != seen:
+                if rows != seen or self._consumers_in_trouble():
                     seen, since = rows, time.monotonic()
                 if time.monotonic() > deadline:
                     self._notes.append(f"the drain was given up after {drain.limit:g} s, while messages still came")
                     return False
             self._crew.finish("consume")
         return True
+
+    def _consumers_in_trouble(self) -> bool:
+        """Whether one cannot read just now: silence means nothing then. Raises if that goes on for long."""
+        troubles = [worker.trouble for worker in self._crew.role("consume") if worker.trouble is not None]
+        if not troubles:
+            self._well_at = time.monotonic()
+        elif time.monotonic() - self._well_at > READY_WITHIN:
+            raise BrokerFailed(f"the consumers could not read for {READY_WITHIN:g} s: {troubles[0]}")
+        return bool(troubles)
 
     # ---- all the time ------------------------------------------------------------------------------
 

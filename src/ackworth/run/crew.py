@@ -27,17 +27,17 @@ class Worker:
     order: Order
     process: subprocess.Popen[str]
     log: Path
-    ready: bool = False
+    trouble: str | None = "it has only just been started"  # why it cannot do its work; None if it can
 
     @property
     def running(self) -> bool:
         return self.process.poll() is None
 
     def look(self) -> None:
-        """Notice that it is ready. Raises WorkerFailed if it ended badly, whoever killed it."""
-        if not self.ready and self.process.stdout is not None:
-            line = self.process.stdout.readline()
-            self.ready = line.strip() == "ready"
+        """Hear what it says. Raises WorkerFailed if it ended badly, whoever killed it."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            self.trouble = None if line.strip() == "ready" else line.removeprefix("trouble ").strip()
         code = self.process.poll()
         if code not in (None, 0):
             raise WorkerFailed(f"{self.name} ended with {_code(code)}: {self.last_words()}")
