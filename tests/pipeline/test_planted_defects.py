@@ -184,13 +184,16 @@ def test_a_repeat_is_never_reordered(tmp_path: Path) -> None:
 def test_a_record_that_does_not_add_up_is_unknown(tmp_path: Path) -> None:
     history = clean()
     more = [Answer(0, 3, UNKNOWN, 900), Answer(1, 4, ACKED, 901)]
-    result = judged(replace(history, outcome=[*history.outcome, *more], sent=[*history.sent, history.sent[-1]]), tmp_path)
+    result = judged(
+        replace(history, outcome=[*history.outcome, *more], sent=[*history.sent, history.sent[-1]]), tmp_path
+    )
     assert list(broken(result)) == ["account"]
     assert result["verdict"] == "unknown"
     account = broken(result)["account"]
     assert account["found"] == 3
     assert account["reason"] == (
-        "1 messages with several outcomes, 1 messages that were sent twice, 1 outcomes of messages that were never sent"
+        "messages with several outcomes: 1, messages that were sent twice: 1, "
+        "outcomes of messages that were never sent: 1"
     )
 
 

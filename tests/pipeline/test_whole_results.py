@@ -92,7 +92,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
         "throughput": {
             "acked_per_second": 2 / 0.020,
             "acked_per_second_peak": 2.0,
-            "delivered_per_second": 3 / 1.997,
+            "delivered_per_second": 3 * SECOND / (1997 * MS),
             "delivered_per_second_peak": 2.0,
         },
         "faults": [
@@ -137,9 +137,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
     }
     assert {(check["name"], check["verdict"], check["found"]) for check in result["checks"]} == {
         (name, "held", 0)
-        for name in (
-            "lost resurrected phantom corrupt misdelivered duplicates reordered account complete".split()
-        )
+        for name in ("lost resurrected phantom corrupt misdelivered duplicates reordered account complete".split())
     }
 
 

@@ -1,5 +1,6 @@
 """A trial leaves a whole record, whatever is broken on the way, and leaves nothing else."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from ackworth.broker.process import descendants
 from ackworth.history.meta import End
 from ackworth.history.schema import TABLES
+from ackworth.history.settle import settle
 from ackworth.model.outcome import Outcome
 from ackworth.plan import resolve
 from ackworth.plan.tree import parse
@@ -205,3 +207,33 @@ def test_consumers_that_cannot_read_are_no_loss(
     told = conduct("workload.consume=after", "workload.drain.quiet=3s", reporter=Spoiler(tmp_path / "trial"))
     assert not told.end.drained
     assert "the consumers could not read" in told.end.problems[0]
+
+
+class Filler(Silent):
+    """Fills the disk to its last byte as soon as something was sent."""
+
+    def __init__(self, disk: Path) -> None:
+        self._disk = disk
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
+        if sent:
+            with contextlib.suppress(OSError), (self._disk / "filler").open("ab") as file:
+                while True:
+                    file.write(bytes(1 << 20))
+
+
+def test_a_disk_filled_to_the_last_byte_loses_no_event(tmp_path: Path, own_mounts: None) -> None:
+    disk = tmp_path / "small"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400m", "none", str(disk)], check=True)
+    try:
+        (trial,) = resolve.trials(parse(PLAN, "tiny.yaml"), "small", ["workload.phases=[{name: s, duration: 20s}]"])
+        end = Conductor(trial, disk / "trial", "00000000000000aa", 7, Filler(disk)).run()
+        assert end.problems, "it did not notice"
+        (disk / "filler").unlink()
+        settle(disk / "trial")
+        told = Told(disk / "trial", end)
+        assert told.ids("sent") and set(told.ids("outcome")) <= set(told.ids("sent"))
+        assert max(told.ids("sent").values()) == 1
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

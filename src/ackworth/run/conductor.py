@@ -136,8 +136,11 @@ class Conductor:
         end = End(t=time.monotonic_ns(), drained=drained, problems=tuple(problems), notes=tuple(self._notes))
         self._marks.close()
         self._samples.close()
-        write_end(self._directory, end)
-        settle(self._directory, self._reporter.working)
+        try:
+            write_end(self._directory, end)
+            settle(self._directory, self._reporter.working)
+        except (AckworthError, OSError) as error:  # a full disk: whoever judges settles what is in the spool
+            self._reporter.happened(str(error))
         return end
 
     # ---- prepare -----------------------------------------------------------------------------------
