@@ -66,7 +66,7 @@ def test_a_full_disk_leaves_the_events_in_the_spool(tmp_path: Path, monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr(settling, "SegmentWriter", full)
-        with pytest.raises(AckworthError, match="No space left on device.*safe in the spool: free some space"):
+        with pytest.raises(AckworthError, match=r"No space left on device.*safe in the spool: free some space"):
             settle(tmp_path)
     settle(tmp_path)
     assert recorded(tmp_path) == list(range(100))

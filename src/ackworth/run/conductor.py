@@ -131,8 +131,10 @@ class Conductor:
         self._samples = Lines(self._spool, SAMPLE)
 
     def _end(self, drained: bool, problems: list[str]) -> End:
-        for fault in self._schedule.outstanding():
-            problems.append(f"the fault '{fault.kind}' was planned and did not strike as often as planned")
+        if not problems:  # a trial that failed has a better reason
+            problems += [
+                f"the fault '{fault.kind}' did not strike as often as planned" for fault in self._schedule.outstanding()
+            ]
         end = End(t=time.monotonic_ns(), drained=drained, problems=tuple(problems), notes=tuple(self._notes))
         self._marks.close()
         self._samples.close()
