@@ -34,6 +34,7 @@ def settle(trial: Path, progress: Callable[[str], None] = lambda line: None) -> 
                     _convert(trial, table, series, waiting[start : start + CHUNKS_PER_SEGMENT])
         for table in (MARK, SAMPLE):
             _convert_lines(trial, table)
+        _clear(trial / "spool")
     except OSError as error:
         raise AckworthError(
             f"{trial}: the record cannot be written ({error.strerror}), its events are safe in the spool: "
@@ -95,3 +96,10 @@ def _convert_lines(trial: Path, table: Table) -> None:
         with SegmentWriter(trial / "record", table, "conductor") as writer:
             writer.write({name: [row[name] for row in rows] for name in table.names})
     path_of(trial / "spool", table).unlink(missing_ok=True)
+
+
+def _clear(spool: Path) -> None:
+    """An empty spool is of no use to anybody; one that still holds something stays."""
+    for folder in (*spool.glob("*/"), spool):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
