@@ -263,6 +263,8 @@ class Conductor:
         self._reporter.happened(plan.kind)
         struck = self._stage.strike(self._faults[plan.kind], nodes)
         down = time.monotonic_ns()
+        for node in nodes:
+            self._mark("fault", plan.kind, node.name, begin, down)
         dead = self._crew.bury() if self._broker.embedded else []
         for worker in dead:
             self._mark("worker-died", worker.name, "", begin, down)
@@ -271,7 +273,6 @@ class Conductor:
         self._crew.prepare(READY_WITHIN)
         ready = time.monotonic_ns()
         for node in nodes:
-            self._mark("fault", plan.kind, node.name, begin, ready, struck_ms=(down - begin) / 1e6)
             self._mark("ready", plan.kind, node.name, ready, ready)
         if any(worker.order.role == "consume" for worker in dead):
             self._start_consumers()
