@@ -10,7 +10,7 @@ from ackworth.history.schema import MARK, SENT
 from ackworth.history.segment import SegmentWriter
 
 
-def rows(first: int, count: int) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+def rows(first: int, count: int) -> dict[str, np.ndarray]:
     seqs = np.arange(first, first + count, dtype=np.int64)
     same = np.zeros(count, np.int16)
     return {"producer": same, "topic": same, "seq": seqs, "t": seqs + 100, "late": np.zeros(count, np.int64)}

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from ackworth.history.reader import open_record
@@ -33,8 +34,10 @@ def refused(tmp_path: Path, damaged: History) -> str:
 
 def damage_a_page(record: Path) -> Path:
     path = record / "record/delivered/00000-000000.parquet"
+    columns = pq.read_metadata(path).row_group(0)
+    seq = next(c for c in map(columns.column, range(columns.num_columns)) if c.path_in_schema == "seq")
     content = bytearray(path.read_bytes())
-    content[len(content) // 3] ^= 0x40
+    content[seq.data_page_offset + seq.total_compressed_size - 5] ^= 0x40
     path.write_bytes(content)
     open_record(record)  # the footer is whole
     return path
@@ -63,6 +66,7 @@ def test_a_damaged_page_found_by_a_worker(tmp_path: Path, spark: Session) -> Non
         (replace(history(), delivered=[Delivered(0, 0, 1, group=1)]), "group 1, the trial has 0 to 0"),
         (replace(history(), delivered=[Delivered(0, 0, 1, topic=9)]), "topic 9, the trial has 0 to 0"),
         (replace(history(), outcome=[Answer(0, 0, 7, 1)]), "outcome 7, the trial has 1 to 3"),  # type: ignore[arg-type]
+        (replace(history(), outcome=[Answer(0, 0, Outcome.ACKED, 2**60)]), f"t {2**60}, the trial has 0 to"),
         (replace(history(), sent=[Sent(0, 2**40, 1)]), f"1 messages were sent, but seqs reach {2**40}"),
         (replace(history(), mark=[Mark("fault", "kill", 1, 2, detail="{")]), "mark 'kill': its detail is not JSON"),
     ],

@@ -108,12 +108,23 @@ def test_a_killed_run(tmp_path: Path) -> None:
     assert said(result, "complete") == ("unknown", "the run was killed before its end")
 
 
-def test_a_problem_makes_everything_unknown(tmp_path: Path) -> None:
+def test_a_problem_of_the_run_makes_everything_unknown_that_it_may_have_caused(tmp_path: Path) -> None:
     troubled = replace(history(lost=True, doubled=True), end=End(t=1, drained=True, problems=("the disk was full",)))
     result = judged(tmp_path, troubled)
     assert result["verdict"] == "unknown"
-    assert said(result, "lost") == ("unknown", "1 lost message; but the disk was full")
+    assert said(result, "lost") == ("unknown", "1 lost message so far, but the run was not complete")
+    assert said(result, "complete") == ("unknown", "the disk was full")
+    assert result["sentence"] == "Unknown: the disk was full."
     assert {c["verdict"] for c in result["checks"]} == {"unknown"}
+
+
+def test_what_no_problem_can_cause_stands_in_spite_of_it(tmp_path: Path) -> None:
+    sound = history()
+    invented = [*sound.delivered, Delivered(0, 99, 6 * SECOND)]
+    troubled = replace(sound, delivered=invented, end=End(t=1, drained=True, problems=("the disk was full",)))
+    result = judged(tmp_path, troubled)
+    assert said(result, "phantom") == ("broken", "1 phantom")
+    assert result["verdict"] == "broken"
 
 
 def test_a_planned_fault_that_did_not_happen(tmp_path: Path) -> None:
@@ -194,7 +205,7 @@ def test_an_expectation_without_its_measurement_is_unknown(tmp_path: Path, monke
 
 
 def test_a_check_that_crashes_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(judge.CHECKS, "lost", (("account",), lambda case: 1 // 0))  # type: ignore[arg-type,return-value]
+    monkeypatch.setitem(judge.CHECKS, "lost", (("account",), lambda case: 1 // 0))
     result = judged(tmp_path, history())
     assert said(result, "lost")[0] == "unknown"
     assert "ZeroDivisionError" in said(result, "lost")[1]

@@ -14,7 +14,7 @@ def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with (
-        pytest.raises(Unavailable, match="^Spark needs Java, and there is none: install a Java 17 runtime or later"),
+        pytest.raises(Unavailable, match=r"^Spark needs Java, and there is none: install a Java 17 runtime or later"),
         session(),
     ):
         pass

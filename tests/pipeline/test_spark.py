@@ -1,23 +1,25 @@
 """The same judging on real Spark: local, on a standalone cluster, through Spark Connect."""
 
+import json
+import os
+import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
 from ackworth.model.result import TrialResult
-from ackworth.pipeline.session import Session, session
-from ackworth.pipeline.source import run_on_spark
+from ackworth.pipeline.session import Session
 from ackworth.pipeline.trial import judge_trial
-from ackworth.pipeline.work import Job
 from ackworth.testing.engine import Inline
 from ackworth.testing.synthetic import Planted, write_synthetic
 from tests.pipeline.servers import connect_server, standalone_cluster
 
 pytestmark = pytest.mark.spark
 
-PLANTED = Planted(200_000, producers=8, consumers=4, topics=64)
+PLANTED = Planted(200_000, producers=8, consumers=4)
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +32,6 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A Python that has what ours has, but not Ackworth, which is installed through a .pth file."""
-    import numpy
-
     path = tmp_path_factory.mktemp("bare") / "python"
     packages = Path(numpy.__file__).parents[1]
     path.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n')
@@ -76,31 +76,55 @@ def test_spark_and_one_process_agree(record: Path, spark: Session) -> None:
     assert plain(judge_trial(record, spark)) == plain(judge_trial(record, Inline(5)))
 
 
-def test_workers_do_without_pandas(record: Path, spark: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs: list[Job] = []
+def test_workers_do_without_pandas(record: Path, spark: Session) -> None:
+    judge_trial(record, spark)
+    loaded = F.udf(lambda: "pandas" in sys.modules, "boolean", useArrow=False)
+    assert not any(row[0] for row in spark.spark.range(8).select(loaded()).collect())
 
-    class Spy:
-        parallel = 1
 
-        def run(self, job: Job, progress: object) -> object:
-            jobs.append(job)
-            return run_on_spark(spark.spark, replace(job, requests={}))
+SCRIPT = """
+import json, sys
+from ackworth.pipeline.session import session
+from ackworth.pipeline.trial import judge_trial
+with session(sys.argv[2]) as spark:
+    print(json.dumps(judge_trial(sys.argv[1], spark)))
+"""
 
-        def about(self) -> dict[str, str]:
-            return {}
 
-    judge_trial(record, Spy())  # type: ignore[arg-type]
-    loaded = spark.spark.range(4).rdd.map(lambda _: "pandas" in sys.modules).collect()
-    assert not any(loaded)
+def judged_apart(record: Path, master: str, folder: Path, **environment: str) -> TrialResult:
+    """In a process of its own, which leaves nothing behind and says nothing else."""
+    (folder / "tmp").mkdir()
+    env = {**os.environ, "TMPDIR": str(folder / "tmp"), **environment}
+    command = [sys.executable, "-c", SCRIPT, str(record), master]
+    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list((folder / "tmp").iterdir()) == []
+    result: TrialResult = json.loads(done.stdout)
+    assert result["judging"]["master"] == master
+    return result
 
 
 @pytest.mark.real
-@pytest.mark.timeout(240)
-def test_on_a_standalone_cluster(
-    record: Path, bare_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", bare_python)
-    with standalone_cluster(tmp_path) as master, _alone(), session(master) as cluster:
-        result = judge_trial(record, cluster)
-    is_as_planted(result)
-    assert result["judging"]["master"] == master
+def test_a_session_of_its_own_is_quiet_and_leaves_nothing(record: Path, tmp_path: Path) -> None:
+    is_as_planted(judged_apart(record, "local[2]", tmp_path))
+
+
+@pytest.mark.real
+def test_on_a_standalone_cluster_that_lacks_ackworth(record: Path, bare_python: str, tmp_path: Path) -> None:
+    with standalone_cluster(tmp_path) as master:
+        is_as_planted(judged_apart(record, master, tmp_path, PYSPARK_PYTHON=bare_python))
+
+
+@pytest.mark.real
+def test_through_a_connect_server_that_lacks_ackworth(record: Path, bare_python: str, tmp_path: Path) -> None:
+    with connect_server(tmp_path, python=bare_python) as url:
+        is_as_planted(judged_apart(record, url, tmp_path))
+
+
+@pytest.mark.real
+def test_a_master_that_is_none(record: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(record), "nonsense"], capture_output=True, text=True, check=False
+    )
+    reason = "Master must either be yarn or start with spark, k8s, or local"
+    assert done.stderr.splitlines()[-1].endswith(f"Spark did not start ({reason}): check --master and JAVA_HOME")

@@ -1,5 +1,7 @@
 """Order within streams, over chunks and seams."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from ackworth.testing.histories import trial
 def chunk(context: Context, *ids: tuple[int, int, int]) -> Rows:
     """Rows of (producer, topic, seq)."""
     producers, topics, seqs = (np.array(column, np.int64) for column in zip(*ids, strict=True))
-    columns = {"producer": producers.astype(np.int16), "topic": topics.astype(np.int16), "seq": seqs}
+    columns: dict[str, Any] = {"producer": producers.astype(np.int16), "topic": topics.astype(np.int16), "seq": seqs}
     return Rows(context, RowGroup("", "delivered", "0", 0, 0, len(ids), {}), columns, len(ids))
 
 

@@ -46,7 +46,9 @@ def test_a_clean_run(tmp_path: Path) -> None:
     assert result == {
         "trial": "trial",
         "verdict": "held",
-        "sentence": "Held: all 2 acked messages were delivered after 1 kill; 1 unanswered one recovered, nothing doubled.",
+        "sentence": (
+            "Held: all 2 acked messages were delivered after 1 kill; 1 unanswered one recovered, nothing doubled."
+        ),
         "checks": result["checks"],
         "account": {
             "sent": 3,
@@ -135,10 +137,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
         "plan": {"faults": [{"kind": "kill"}]},
         "broker": {"kind": "test"},
     }
-    assert {(check["name"], check["verdict"], check["found"]) for check in result["checks"]} == {
-        (name, "held", 0)
-        for name in ("lost resurrected phantom corrupt misdelivered duplicates reordered account complete".split())
-    }
+    assert [(check["verdict"], check["found"]) for check in result["checks"]] == [("held", 0)] * 9
 
 
 def test_an_empty_record_is_unknown(tmp_path: Path) -> None:

@@ -66,6 +66,13 @@ class Told:
         return [row["name"] for row in self.rows("mark") if row["what"] == what]
 
 
+def is_ours(pid: int) -> bool:
+    try:
+        return b"ackworth." in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
 @pytest.fixture
 def conduct(tmp_path: Path) -> Iterator[Callable[..., Told]]:
     def run(*sets: str, reporter: Reporter | None = None) -> Told:
@@ -75,7 +82,7 @@ def conduct(tmp_path: Path) -> Iterator[Callable[..., Told]]:
 
     yield run
     assert not (tmp_path / "trial" / "nodes").exists()
-    assert descendants(os.getpid()) == []
+    assert [pid for pid in descendants(os.getpid()) if is_ours(pid)] == []
     assert str(tmp_path) not in subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
 
 
@@ -127,7 +134,7 @@ def test_a_power_cut_without_syncing_loses(conduct: Callable[..., Told], own_mou
 
 
 def test_a_fault_that_ends_the_load(conduct: Callable[..., Told]) -> None:
-    told = conduct("faults=[{kind: kill, at: 50%, resume: false}]", "workload.phases.0.duration=30s")
+    told = conduct("faults=[{kind: kill, at: 50%, resume: false}]", "workload.phases.0.rate=40000")
     assert told.end.problems == () and told.end.drained
     assert 30_000 <= len(told.ids("sent")) < 60_000
 
@@ -137,7 +144,7 @@ def test_phases_follow_each_other(conduct: Callable[..., Told]) -> None:
     assert told.marks("phase") == ["warm", "timed", "drain"]
     assert 2000 <= len(told.ids("sent")) <= 2600
     late = [row["late"] for row in told.rows("sent")]
-    assert max(late) > 0 and set(late[:100]) == {0}
+    assert 0 < max(late) < 1e9 and set(late[:100]) == {0}
 
 
 def test_two_groups_get_everything_each(conduct: Callable[..., Told]) -> None:

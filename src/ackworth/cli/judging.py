@@ -86,7 +86,9 @@ def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -
     told = [f"{trial['trial']}: {trial['sentence']}" for trial in trials if trial["verdict"] != Verdict.HELD]
     told += [f"{name}: Unknown: it was never begun." for name in missing]
     if told:
-        return f"{verdict.capitalize()}: {len(told)} of {len(trials) + len(missing)} trials did not hold. {' '.join(told)}"
+        return (
+            f"{verdict.capitalize()}: {len(told)} of {len(trials) + len(missing)} trials did not hold. {' '.join(told)}"
+        )
     acked = sum(trial["account"]["acked"] for trial in trials)
     lost = sum(group["lost"] for trial in trials for group in trial["groups"])
     fate = f"{lost:,} were lost that nobody promised to keep" if lost else "none was lost"

@@ -1,11 +1,12 @@
 """A worker: one process that runs some producers or some consumers, as its order says.
 
-    python -m ackworth.load.worker < order.json
+    python -m ackworth.load.worker
 
-It dies with the conductor (parent-death signal), says in a line on its standard output whenever it
-has become `ready` or has got into `trouble` with the broker, stops gracefully at SIGTERM, and ends by
-itself when its producers have nothing left to send. Exit code 0 means that it did what it was told;
-what went wrong stands in its last line on stderr.
+Its order is the first line on its standard input. It dies with the conductor (parent-death signal), and
+says in a line on its standard output that it is `up`, and from then on whenever it has become `ready` or
+has got into `trouble` with the broker. Producers wait for a second line, the time that their schedule
+counts from. It stops gracefully at SIGTERM, and ends by itself when its producers have nothing left to
+send. Exit code 0 means that it did what it was told; what went wrong stands in its last line on stderr.
 """
 
 import ctypes
@@ -51,14 +52,13 @@ class Order:
     weights: list[float] | None = None
     window: int = 0
     batch: int = 0
-    start: int = 0  # the monotonic clock when the phase began
     rate: float | None = None  # a second, for each producer; None: closed loop
     producers: list[list[int]] | None = None  # [producer, first seq of the phase, next seq, one past the last]
     consumers: list[list[int]] | None = None  # [consumer, group]
 
 
 def main() -> int:
-    order = Order(**json.load(sys.stdin))
+    order = Order(**json.loads(sys.stdin.readline()))
     die_with(order.parent)
     try:
         {"prepare": prepare, "produce": produce, "consume": consume}[order.role](order)
@@ -83,7 +83,9 @@ def produce(order: Order, clock: Clock | None = None) -> None:
     clock = clock or MonotonicClock()
     driver = contract.load(order.driver)
     stop = _stop_at_sigterm()
-    producers = [_producer(order, driver, clock, *entry) for entry in order.producers or ()]
+    print("up", flush=True)  # noqa: T201
+    start = int(sys.stdin.readline())
+    producers = [_producer(order, driver, clock, start, *entry) for entry in order.producers or ()]
     tell = _Teller()
     while not all(p.finished for p in producers):
         for producer in producers:
@@ -118,7 +120,7 @@ def consume(order: Order, clock: Clock | None = None) -> None:
 
 
 def _producer(
-    order: Order, driver: contract.Driver, clock: Clock, producer: int, base: int, first: int, last: int
+    order: Order, driver: contract.Driver, clock: Clock, start: int, producer: int, base: int, first: int, last: int
 ) -> Producer:
     return Producer(
         producer=producer,
@@ -128,7 +130,7 @@ def _producer(
         bodies=Bodies(int(order.run, 16)),
         topics=len(order.topics),
         sizes=_sizes(order, producer, first),
-        pace=AtRate(order.start, order.rate) if order.rate else AsFastAsPossible(),
+        pace=AtRate(start, order.rate) if order.rate else AsFastAsPossible(),
         quota=Quota(base=base, first=first, last=last),
         window=order.window,
         batch=order.batch,

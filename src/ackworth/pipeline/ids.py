@@ -101,6 +101,14 @@ class PlaceSet:
                 break
         return np.concatenate(found)
 
+    def holds(self, places: Int64s) -> npt.NDArray[np.bool_]:
+        """Which of a few places are in the set."""
+        found = np.zeros(len(places), np.bool_)
+        for bucket in np.unique(places >> BUCKET_BITS).tolist():
+            here = places >> BUCKET_BITS == bucket
+            found[here] = unpack(self.bits(bucket))[places[here] - bucket * BUCKET]
+        return found
+
     def flags(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """One boolean a place. Memory is taken only where the set has places."""
         flags = np.zeros(ids.buckets * BUCKET, np.bool_)

@@ -19,6 +19,7 @@ from ackworth.history.reader import RowGroup, open_segment, unreadable
 from ackworth.model.clock import SECOND
 from ackworth.model.outcome import Delivery, Outcome
 from ackworth.pipeline.context import Context
+from ackworth.pipeline.histogram import Counted
 from ackworth.pipeline.ids import NOWHERE, Int64s
 from ackworth.pipeline.seen import CHUNK
 
@@ -81,14 +82,16 @@ class Rows:
     @cached_property
     def places(self) -> Int64s:
         producer = self.constant("producer")
-        ids, bounds = self.context.ids, self.group.bounds
-        all_placed = ids.cover(bounds["producer"], bounds["seq"])
-        return ids.places(self["producer"] if producer is None else producer, self["seq"], all_placed)
+        ids = self.context.ids
+        return ids.places(self["producer"] if producer is None else producer, self["seq"], self._all_placed)
 
     @cached_property
-    def seconds(self) -> Int64s:
-        """Seconds of the trial in which the rows happened."""
-        return (self["t"] - self.context.trial.t_zero) // SECOND
+    def per_second(self) -> Counted:
+        """The seconds of the trial, from the first row's to the last row's, and how many rows happened in each."""
+        times, zero = self.in_time["t"], self.context.trial.t_zero
+        seconds = np.arange((times[0] - zero) // SECOND, (times[-1] - zero) // SECOND + 1)
+        bounds = np.searchsorted(times, seconds[1:] * SECOND + zero)
+        return Counted(seconds, np.diff(bounds, prepend=0, append=len(times)))
 
     @cached_property
     def in_time(self) -> Rows:
@@ -101,7 +104,11 @@ class Rows:
     @cached_property
     def placed(self) -> Rows:
         """The rows whose id may have been sent."""
-        return self.where(self.places != NOWHERE)
+        return self if self._all_placed else self.where(self.places != NOWHERE)
+
+    @cached_property
+    def _all_placed(self) -> bool:
+        return self.context.ids.cover(self.group.bounds["producer"], self.group.bounds["seq"])
 
     @cached_property
     def acked(self) -> Rows:

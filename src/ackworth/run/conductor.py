@@ -74,6 +74,7 @@ class Conductor:
         self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
         self._notes: list[str] = []
         self._sampled_at = 0.0
+        self._load_began = 0.0
         self._acked: list[tuple[float, int]] = [(0.0, 0)]
 
     # ---- the whole ---------------------------------------------------------------------------------
@@ -178,7 +179,6 @@ class Conductor:
     # ---- load --------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        self._load_began = time.monotonic()
         if self._plan.workload.consume == "during":
             self._start_consumers()
         for phase in self._plan.workload.phases:
@@ -189,9 +189,11 @@ class Conductor:
     def _run_phase(self, phase: Phase) -> bool:
         """False if a fault ended the load."""
         self._phase = phase
-        self._phase_began = time.monotonic_ns()
         self._quotas = self._share_out(phase)
         self._start_producers()
+        self._phase_began = time.monotonic_ns()
+        self._crew.go(self._phase_began)
+        self._load_began = self._load_began or time.monotonic()
         while True:
             self._tick()
             if fault := self._schedule.due(self._progress()):
@@ -200,6 +202,7 @@ class Conductor:
                     self._crew.finish("produce")
                     return False
                 self._start_producers()
+                self._crew.go(self._phase_began)
             elif self._phase_is_over():
                 self._crew.finish("produce")
                 return True
@@ -227,7 +230,7 @@ class Conductor:
             if producer not in busy and self._next_seq(producer) < last
         ]
         rate = self._phase.rate and self._phase.rate / self._plan.workload.producers
-        self._crew.produce(entries, self._phase_began, rate)
+        self._crew.produce(entries, rate)
 
     def _start_consumers(self) -> None:
         busy = {entry[0] for worker in self._crew.role("consume") for entry in worker.order.consumers or ()}
@@ -259,15 +262,18 @@ class Conductor:
 
     def _strike(self, plan: FaultPlan) -> None:
         nodes = self._stage.choose(plan.node, self._chance)
+        alive = [worker for worker in self._crew.workers if worker.running]
         begin = time.monotonic_ns()
         self._reporter.happened(plan.kind)
         struck = self._stage.strike(self._faults[plan.kind], nodes)
         down = time.monotonic_ns()
         for node in nodes:
             self._mark("fault", plan.kind, node.name, begin, down)
-        dead = self._crew.bury() if self._broker.embedded else []
+        dead = [worker for worker in alive if self._broker.embedded and not worker.running]
         for worker in dead:
             self._mark("worker-died", worker.name, "", begin, down)
+        if dead:
+            self._crew.bury()
         self._pass(begin + int(plan.down * SECOND))
         struck.mend()
         self._crew.prepare(READY_WITHIN)
