@@ -3,10 +3,11 @@
     python -m ackworth.load.worker
 
 Its order is the first line on its standard input. It dies with the conductor (parent-death signal), and
-says in a line on its standard output that it is `up`, and from then on whenever it has become `ready` or
-has got into `trouble` with the broker. Producers wait for a second line, the time that their schedule
-counts from. It stops gracefully at SIGTERM, and ends by itself when its producers have nothing left to
-send. Exit code 0 means that it did what it was told; what went wrong stands in its last line on stderr.
+says in a line on its standard output that it is `up`, and from then on whenever it has become `ready`,
+`idle` (its consumers asked, and there was nothing), or has got into `trouble` with the broker. Producers
+wait for a second line, the time that their schedule counts from. It stops gracefully at SIGTERM, and
+ends by itself when its producers have nothing left to send. Exit code 0 means that it did what it was
+told; what went wrong stands in its last line on stderr.
 """
 
 import ctypes
@@ -91,7 +92,7 @@ def produce(order: Order, clock: Clock | None = None) -> None:
         for producer in producers:
             producer.stopping = stop()
         busy = [p.step(0) for p in producers]
-        tell([p.trouble for p in producers])
+        tell([p.trouble for p in producers], idle=False)
         if not any(busy):
             _wait(clock, producers)
     for producer in producers:
@@ -112,7 +113,7 @@ def consume(order: Order, clock: Clock | None = None) -> None:
     tell = _Teller()
     while not stop():
         busy = [c.step(0) for c in consumers]
-        tell([c.trouble for c in consumers])
+        tell([c.trouble for c in consumers], idle=not any(busy))
         if not any(busy):
             clock.sleep_until(clock.now() + SECOND // 200)
     for consumer in consumers:
@@ -163,16 +164,17 @@ def _sizes(order: Order, producer: int, first: int) -> Callable[[int], contract.
 
 
 class _Teller:
-    """Tells the conductor when all is well, and when it is no longer."""
+    """Tells the conductor how it goes, whenever that changes."""
 
     def __init__(self) -> None:
-        self._told: str | None = "nothing yet"
+        self._told = ""
 
-    def __call__(self, troubles: Sequence[str | None]) -> None:
+    def __call__(self, troubles: Sequence[str | None], *, idle: bool) -> None:
         trouble = next((text for text in troubles if text is not None), None)
-        if trouble != self._told:
-            self._told = trouble
-            print("ready" if trouble is None else f"trouble {trouble}".splitlines()[0], flush=True)  # noqa: T201
+        state = f"trouble {trouble}".splitlines()[0] if trouble is not None else "idle" if idle else "ready"
+        if state != self._told:
+            self._told = state
+            print(state, flush=True)  # noqa: T201
 
 
 class _NoSpool:

@@ -300,7 +300,7 @@ class Conductor:
             while time.monotonic() - since < drain.quiet:
                 self._tick("drain")
                 rows = self._watch.rows(DELIVERED)
-                if rows != seen or self._consumers_in_trouble():
+                if rows != seen or not self._consumers_are_idle():
                     seen, since = rows, time.monotonic()
                 if time.monotonic() > deadline:
                     self._notes.append(f"the drain was given up after {drain.limit:g} s, while messages still came")
@@ -308,14 +308,15 @@ class Conductor:
             self._crew.finish("consume")
         return True
 
-    def _consumers_in_trouble(self) -> bool:
-        """Whether one cannot read just now: silence means nothing then. Raises if that goes on for long."""
-        troubles = [worker.trouble for worker in self._crew.role("consume") if worker.trouble is not None]
+    def _consumers_are_idle(self) -> bool:
+        """Whether all have asked and got nothing: only then does silence mean something. Raises if one cannot ask."""
+        consumers = self._crew.role("consume")
+        troubles = [worker.trouble for worker in consumers if worker.trouble is not None]
         if not troubles:
             self._well_at = time.monotonic()
         elif time.monotonic() - self._well_at > READY_WITHIN:
             raise BrokerFailed(f"the consumers could not read for {READY_WITHIN:g} s: {troubles[0]}")
-        return bool(troubles)
+        return all(worker.idle for worker in consumers)
 
     # ---- all the time ------------------------------------------------------------------------------
 

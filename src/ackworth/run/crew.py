@@ -30,6 +30,7 @@ class Worker:
     log: Path
     trouble: str | None = "it has only just been started"  # why it cannot do its work; None if it can
     up: bool = False  # it has loaded all it needs, and hears signals
+    idle: bool = False  # its consumers asked for messages, and there were none
 
     @property
     def running(self) -> bool:
@@ -39,10 +40,9 @@ class Worker:
         """Hear what it says. Raises WorkerFailed if it ended badly, whoever killed it."""
         assert self.process.stdout is not None
         while line := self.process.stdout.readline():
-            if line.strip() == "up":
-                self.up = True
-            else:
-                self.trouble = None if line.strip() == "ready" else line.removeprefix("trouble ").strip()
+            word, _, rest = line.strip().partition(" ")
+            self.up, self.idle = True, word == "idle"
+            self.trouble = rest if word == "trouble" else None
         code = self.process.poll()
         if code not in (None, 0):
             raise WorkerFailed(f"{self.name} ended with {_code(code)}: {self.last_words()}")
