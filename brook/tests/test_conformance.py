@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from brook import testing
+from brook.claiming import Setback
 from brook.errors import UnknownGroup
 from brook.model import Claimed, Start
 from brook.packing import Piece, Run, unpack
@@ -51,8 +53,8 @@ class SwapsBodies(SqliteStore):
 
 
 class AlwaysEarliest(SqliteStore):
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
-        super().subscribe(group, topics, "earliest")
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Start, **options: Any) -> None:
+        super().subscribe(group, topics, "earliest", **options)
 
 
 class CreatesGroups(SqliteStore):
@@ -106,8 +108,8 @@ class HandsBackAll(SqliteStore):
 
 
 class OneGroup(SqliteStore):
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
-        super().subscribe("g", topics, start)
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Start, **options: Any) -> None:
+        super().subscribe("g", topics, start, **options)
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
         return super().claim(request._replace(group="g"))
@@ -119,6 +121,43 @@ class ForgetsTopics(SqliteStore):
 
     def topics(self) -> dict[str, int]:
         return {name[:1]: topic for name, topic in super().topics().items()}
+
+
+class RetriesAtOnce(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        at_once = [setback._replace(due=setback.due and 0.0) for setback in setbacks]
+        return super().settle(receipt, at_once, now, finished=finished)
+
+
+class BelievesLateRefusals(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        super().settle(receipt, setbacks, now, finished=finished)
+        return sum(setback.range.messages for setback in setbacks)
+
+
+class AlwaysFinished(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        return super().settle(receipt, setbacks, now, finished=True)
+
+
+class ForgetsTheDead(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        return super().settle(receipt, [s for s in setbacks if s.due], now, finished=finished)
+
+
+class NeverGivesUp(SqliteStore):
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        return super().claim(request._replace(max_attempts=None))
+
+
+class NoOrder(SqliteStore):
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Start, **options: Any) -> None:
+        super().subscribe(group, topics, start)
+
+
+class ForgetsOptions(SqliteStore):
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Start, **options: Any) -> None:
+        super().subscribe(group, topics, start, **{"ordered": False, "tags": (), **options})
 
 
 DEFECTS: dict[testing.Check, type[Store]] = {
@@ -137,6 +176,13 @@ DEFECTS: dict[testing.Check, type[Store]] = {
     testing.handed_back_is_free_at_once: HandsBackAll,
     testing.groups_do_not_disturb_each_other: OneGroup,
     testing.a_topic_is_created_once: ForgetsTopics,
+    testing.refused_comes_again_when_due: RetriesAtOnce,
+    testing.a_late_refusal_is_for_what_is_left: BelievesLateRefusals,
+    testing.what_is_put_off_leaves_the_rest: AlwaysFinished,
+    testing.dead_letters_are_kept_replayed_and_dropped: ForgetsTheDead,
+    testing.what_kills_its_clients_dies_in_the_end: NeverGivesUp,
+    testing.an_ordered_group_has_one_claim_per_topic: NoOrder,
+    testing.group_options_stay_until_changed: ForgetsOptions,
 }
 
 

@@ -1,5 +1,6 @@
 """Brook: a stream queue inside your SQL database."""
 
+from brook.consumer import Consumer
 from brook.errors import (
     BadMessage,
     BadSetting,
@@ -19,11 +20,13 @@ from brook.errors import (
     UnknownGroup,
     UnknownTopic,
 )
-from brook.model import Batch, Message, MessageId, Outgoing
+from brook.model import Batch, DeadLetter, Message, MessageId, Outgoing, Refusal
 from brook.packing import Piece, Run
 from brook.queue import Brook
+from brook.retrying import LADDER
 
 __all__ = [
+    "LADDER",
     "BadMessage",
     "BadSetting",
     "BadUrl",
@@ -32,9 +35,11 @@ __all__ = [
     "Brook",
     "BrookError",
     "Closed",
+    "Consumer",
     "DatabaseFull",
     "DatabaseLocked",
     "DatabaseReadOnly",
+    "DeadLetter",
     "LeaseLost",
     "Message",
     "MessageId",
@@ -42,6 +47,7 @@ __all__ = [
     "NotADatabase",
     "Outgoing",
     "Piece",
+    "Refusal",
     "Refused",
     "Run",
     "SchemaTooNew",

@@ -55,7 +55,28 @@ class Claimed(NamedTuple):
     """What a store handed out under one lease."""
 
     receipt: int  # never used again for anything else
-    messages: int  # messages
+    messages: int
+    ordered: bool = False  # the group keeps the order of each key
+    tags: tuple[str, ...] = ()  # the group wants messages with one of these alone; empty: all
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a handler returns to have messages again later; all of the batch unless it names some."""
+
+    cause: str
+    messages: Sequence[Message] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message that a group has given up on."""
+
+    topic: str
+    offset: int
+    attempts: int
+    died: float  # when, seconds of the wall clock
+    cause: str  # of the last attempt's failure
 
 
 @dataclass(frozen=True)
@@ -94,8 +115,7 @@ class Batch:
     @property
     def messages(self) -> Iterator[Message]:
         for piece in self.pieces:
-            extras = piece.extras or itertools.repeat(None, piece.messages)
-            for index, (body, extra) in enumerate(zip(piece.bodies, extras, strict=True)):
+            for index, (body, extra) in enumerate(zip(piece.bodies, piece.all_extras, strict=True)):
                 yield _message(piece, index, body, extra, self.names[piece.topic])
 
 

@@ -42,6 +42,15 @@ class Piece(NamedTuple):
     def bodies(self) -> list[bytes]:
         return unpack(self.data, self.messages, self.sizes)
 
+    @property
+    def all_extras(self) -> Sequence[Extra | None]:
+        """One for each message."""
+        return self.extras or [None] * self.messages
+
+    @property
+    def keys(self) -> list[str | None]:
+        return [extra and extra[0] for extra in self.all_extras]
+
 
 def pack(topic: int, bodies: Sequence[Body], extras: Sequence[Extra | None] = ()) -> list[Run]:
     """The messages as runs of about RUN_BYTES; extras is empty, or has an item for each body."""
@@ -86,6 +95,16 @@ def cut(piece: Piece, first: int, end: int) -> Piece:
         sizes=piece.sizes and piece.sizes[4 * begin : 4 * stop],
         extras=piece.extras and piece.extras[begin:stop],
     )
+
+
+def pick(piece: Piece, wanted: Sequence[bool]) -> Iterator[Piece]:
+    """The parts of the piece whose messages are wanted."""
+    index = piece.first
+    for is_wanted, stretch in itertools.groupby(wanted):
+        end = index + len(list(stretch))
+        if is_wanted:
+            yield cut(piece, index, end)
+        index = end
 
 
 def _run(topic: int, bodies: Sequence[Body], sizes: list[int], extras: Sequence[Extra | None]) -> Run:

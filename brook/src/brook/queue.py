@@ -1,27 +1,29 @@
-"""Brook: topics, sends, groups, receives and acks, on whichever store the URL names.
+"""Brook: topics, sends, groups, receives, acks and handlers, on whichever store the URL names.
 
 A Brook may be used by any number of threads, and any number of processes may open the same database.
 It does not survive a fork: open one in each process.
 """
 
 import contextlib
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, get_args
 
-from brook.errors import BadSetting, BrookError, LeaseLost
+from brook.consumer import Consumer, Handler, Manner
+from brook.errors import BadSetting, BrookError
 from brook.group_commit import GroupCommit
 from brook.identity import new_client_id
-from brook.model import Batch, Durability, MessageId, Outgoing, Start
+from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Start
 from brook.packing import Body, Run
+from brook.receiving import Receiver, Wanted
+from brook.retrying import LADDER
 from brook.sending import Sender
-from brook.stores.base import ClaimRequest, Store
+from brook.stores.base import Store
 from brook.topics import Topics
 from brook.urls import open_store
-
-# How long a waiting receive sleeps between two looks, in seconds.
-FIRST_NAP, LONGEST_NAP = 0.0005, 0.02
 
 
 class Brook:
@@ -34,6 +36,7 @@ class Brook:
         auto_create: bool = True,
         max_body: int = 4 * 1024 * 1024,
         lease: float = 60.0,
+        ladder: Sequence[float] = LADDER,
         patience: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -43,6 +46,7 @@ class Brook:
         auto_create: sends create the topics that they name; otherwise UnknownTopic.
         max_body: the largest body, in bytes.
         lease: seconds for which a received batch is this client's, unless renewed.
+        ladder: seconds to wait before each retry; what fails after the last of them is dead.
         patience: seconds to wait for a database that others have locked.
         clock: the wall clock, in seconds.
         """
@@ -52,10 +56,14 @@ class Brook:
         _require(patience >= 0, "patience", patience, "a number of seconds from 0 on")
         self.client = new_client_id(client)
         self._lease = lease
+        self._ladder = tuple(ladder)
         self._clock = clock
+        self._consumers: list[Consumer] = []
         self._store: Store = open_store(url, durability=durability, patience=patience)
         self._topics = Topics(self._store)
+        self._receiver = Receiver(self._store, self._topics, client=self.client, lease=lease, clock=clock)
         commit = GroupCommit(lambda runs: self._store.append(runs, clock()))
+        self._auto_create = auto_create
         self._sender = Sender(commit, self._topics, auto_create=auto_create, max_body=max_body)
 
     def __enter__(self) -> Self:
@@ -66,12 +74,30 @@ class Brook:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Hand back what was received and not acked, and close the database."""
+    def close(self, grace: float = 10.0) -> None:
+        """Stop the consumers, hand back what was received and not acked, and close the database.
+
+        grace: seconds for the handlers to finish what they have.
+        """
+        for consumer in self._consumers:
+            consumer.tell_to_stop()
         # What cannot be handed back now, others get when the lease is over.
+        for consumer in self._consumers:
+            with contextlib.suppress(BrookError):
+                consumer.stop(grace)
         with contextlib.suppress(BrookError):
             self._store.hand_back(self.client)
         self._store.close()
+
+    def run(self) -> None:
+        """Wait until the process is told to end (SIGINT or SIGTERM); then close() stops the consumers."""
+        told = threading.Event()
+        before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            told.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     # --- topics
 
@@ -118,14 +144,26 @@ class Brook:
 
     # --- receiving
 
-    def subscribe(self, group: str, topics: Iterable[str] | None = None, *, start: Start = "earliest") -> None:
+    def subscribe(
+        self,
+        group: str,
+        topics: Iterable[str] | None = None,
+        *,
+        start: Start = "earliest",
+        ordered: bool | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> None:
         """Let the group follow the topics from their start or end; None: all, also those yet to come.
 
         Where the group stands in a topic that it follows already does not change.
+        ordered: of a topic one batch is out at a time, and a retried message holds up those of its key.
+        tags: messages with none of these are passed over; empty: all are wanted.
+        None leaves the group's option as it is; a new group is neither ordered nor choosy.
         """
         _require(start in get_args(Start), "start", start, "earliest or latest")
         _require(bool(group), "group", group, "a name")
-        self._store.subscribe(group, None if topics is None else self._topics.ids(list(topics)), start)
+        ids = None if topics is None else self._topics.ids(list(topics))
+        self._store.subscribe(group, ids, start, ordered=ordered, tags=None if tags is None else list(tags))
 
     def receive(
         self,
@@ -141,46 +179,90 @@ class Brook:
         wait: seconds to wait for the first message.
         """
         _require(max_messages > 0, "max_messages", max_messages, "a number above 0")
-        wanted = None if topics is None else frozenset(self._topics.ids(list(topics)))
-        end, nap = time.monotonic() + wait, FIRST_NAP
-        while not (batch := self._claim(group, wanted, max_messages)):
-            if batch.claimed is not None:  # all of it was deleted before it was read
-                self.ack(batch)
-            elif (left := end - time.monotonic()) <= 0:
-                break
-            else:
-                time.sleep(min(nap, left))
-                nap = min(nap * 2, LONGEST_NAP)
-        return batch
+        return self._receiver.receive(Wanted(group, None if topics is None else list(topics), max_messages), wait)
 
     def ack(self, batch: Batch) -> None:
         """The batch is done: its messages never come again to this group."""
-        if batch.claimed is not None:
-            self._require_held(batch, self._store.ack(batch.claimed.receipt))
+        self._receiver.ack(batch)
+
+    def refuse(self, batch: Batch, cause: str, messages: Collection[Message] | None = None) -> None:
+        """Have these messages of the batch again later, as the ladder says; all by default. The others are done."""
+        self._receiver.refuse(batch, cause, messages, self._ladder)
 
     def renew(self, batch: Batch) -> None:
         """Let the batch's lease begin anew."""
-        if batch.claimed is not None:
-            until = self._clock() + self._lease
-            self._require_held(batch, self._store.renew(batch.claimed.receipt, until))
+        self._receiver.renew(batch)
 
     def lag(self, group: str) -> int:
-        """How many messages of its topics the group has not acked; 0: it has read to the end, for now."""
+        """How many messages of its topics the group is not done with; 0: it has read to the end, for now."""
         return self._store.lag(group)
 
-    def _claim(self, group: str, topics: frozenset[int] | None, limit: int) -> Batch:
-        request = ClaimRequest(group, topics, limit, self.client, self._clock(), self._lease)
-        claimed = self._store.claim(request)
-        pieces = tuple(self._store.read(claimed.receipt)) if claimed else ()
-        self._topics.require({piece.topic for piece in pieces})
-        return Batch(group, claimed, pieces, self._topics.names)
+    def consumer(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        group: str,
+        threads: int = 5,
+        batch: int = 10,
+        start: Start = "earliest",
+        ordered: bool | None = None,
+        tags: Iterable[str] | None = None,
+        ladder: Sequence[float] | None = None,
+        timeout: float = 1800.0,
+    ) -> Callable[[Handler], Consumer]:
+        """Have a function called with the group's messages, a list of them at a time, until close().
 
-    def _require_held(self, batch: Batch, held: int) -> None:
-        if batch.claimed is not None and held < batch.claimed.messages:
-            raise LeaseLost(
-                f"{batch.claimed.messages - held} of {batch.claimed.messages} messages of group {batch.group!r} "
-                f"have gone to others after {self._lease} s: renew() in time, or open with a longer lease"
+        threads: how many call it at once; 0: nobody does but you, by step() and tend().
+        ladder: instead of the queue's own.
+        timeout: seconds that it may take for a batch before others get it.
+        topics, start, ordered, tags: as in subscribe().
+        """
+        _require(threads >= 0, "threads", threads, "a number from 0 on")
+        _require(batch > 0, "batch", batch, "a number above 0")
+        _require(timeout > 0, "timeout", timeout, "a number of seconds above 0")
+        names = None if topics is None else [topics] if isinstance(topics, str) else list(topics)
+        if names is not None and self._auto_create:
+            self._topics.create(names)
+        self.subscribe(group, names, start=start, ordered=ordered, tags=tags)
+        steps = self._ladder if ladder is None else tuple(ladder)
+        manner = Manner(threads, batch, steps, timeout, upkeep=min(self._lease, timeout) / 3)
+
+        def begin(handler: Handler) -> Consumer:
+            consumer = Consumer(self._receiver, handler, group, names, manner, self._clock)
+            self._consumers.append(consumer)
+            consumer.start()
+            return consumer
+
+        return begin
+
+    # --- dead letters
+
+    def dead(self, group: str, limit: int = 1000) -> list[DeadLetter]:
+        """Messages that the group has given up on, by topic and offset."""
+        deaths = self._store.dead(group, limit)
+        self._topics.require({death.range.topic for death in deaths})
+        return [
+            DeadLetter(
+                topic=self._topics.names[each.topic],
+                offset=each.first,
+                attempts=each.attempts,
+                died=died,
+                cause=cause,
             )
+            for each, died, cause in deaths
+        ]
+
+    def replay_dead(self, group: str, letters: Iterable[DeadLetter | MessageId]) -> int:
+        """Let the group have them again at once, as if for the first time; how many were there."""
+        return self._store.replay_dead(group, self._places(letters), self._clock())
+
+    def drop_dead(self, group: str, letters: Iterable[DeadLetter | MessageId]) -> int:
+        """Forget them; how many were there."""
+        return self._store.drop_dead(group, self._places(letters))
+
+    def _places(self, letters: Iterable[DeadLetter | MessageId]) -> list[tuple[int, int]]:
+        many = list(letters)
+        return list(zip(self._topics.ids([m.topic for m in many]), [m.offset for m in many], strict=True))
 
 
 def _require(right: bool, setting: str, value: object, wanted: str) -> None:

@@ -56,6 +56,31 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (receipt, place)
         ) WITHOUT ROWID""",
     ),
+    (
+        # 1: of a topic one batch at a time, and a retried message holds up those of its key.
+        "ALTER TABLE brook_group ADD COLUMN ordered INTEGER NOT NULL DEFAULT 0",
+        # JSON array: messages with none of these tags are passed over; empty: all are wanted.
+        "ALTER TABLE brook_group ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'",
+        """CREATE TABLE brook_retry (
+            group_id INTEGER NOT NULL,
+            place INTEGER NOT NULL,
+            count INTEGER NOT NULL,
+            attempts INTEGER NOT NULL, -- so far
+            due REAL NOT NULL, -- seconds of the wall clock
+            cause TEXT NOT NULL,
+            key TEXT, -- of the message, in an ordered group
+            PRIMARY KEY (group_id, place)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX brook_retry_due ON brook_retry (group_id, due)",
+        """CREATE TABLE brook_dead (
+            group_id INTEGER NOT NULL,
+            place INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            died REAL NOT NULL, -- seconds of the wall clock
+            cause TEXT NOT NULL,
+            PRIMARY KEY (group_id, place)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 # --- schema
@@ -97,12 +122,16 @@ MOVE_NEXT_OFFSET = "UPDATE brook_topic SET next = ?2 WHERE id = ?1"
 
 # --- groups
 
-GROUP_ID = "SELECT id FROM brook_group WHERE name = ?"
+GROUP = "SELECT id, ordered, tags FROM brook_group WHERE name = ?"
 
-# A group that follows everything goes on doing so.
+# A group that follows everything goes on doing so; NULL leaves an option as it is.
 ADD_GROUP = """
-    INSERT INTO brook_group (name, follows_all) VALUES (?, ?)
-    ON CONFLICT (name) DO UPDATE SET follows_all = max(follows_all, excluded.follows_all)
+    INSERT INTO brook_group (name, follows_all, ordered, tags)
+    VALUES (:name, :follows_all, coalesce(:ordered, 0), coalesce(:tags, '[]'))
+    ON CONFLICT (name) DO UPDATE SET
+        follows_all = max(follows_all, excluded.follows_all),
+        ordered = coalesce(:ordered, ordered),
+        tags = coalesce(:tags, tags)
     RETURNING id
 """
 
@@ -114,7 +143,7 @@ FOLLOW_TOPICS = """
     ON CONFLICT DO NOTHING
 """
 
-# Messages of the group's topics that are not acked: not claimed yet, and claimed.
+# Messages of the group's topics that are not done: not claimed yet, claimed, and waiting for a retry.
 LAG = """
     SELECT
         (SELECT coalesce(sum(t.next - p.next), 0)
@@ -122,6 +151,8 @@ LAG = """
         +
         (SELECT coalesce(sum(c.count), 0)
          FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id WHERE r.group_id = :group_id)
+        +
+        (SELECT coalesce(sum(count), 0) FROM brook_retry WHERE group_id = :group_id)
 """
 
 # --- claiming
@@ -163,11 +194,50 @@ CLAIMED_RUNS = """
     ORDER BY c.place, r.place
 """
 
+# --- retries and dead letters
+
+ADD_RETRY = """
+    INSERT INTO brook_retry (group_id, place, count, attempts, due, cause, key) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+
+NEXT_DUE = "SELECT min(due) FROM brook_retry WHERE group_id = ?"
+
+# In the order of places, which keeps the order of a key; topics is a JSON array or NULL for all.
+DUE = f"""
+    SELECT place, count, attempts, due, cause, key FROM brook_retry
+    WHERE group_id = :group_id AND due <= :now
+      AND (:topics IS NULL OR place >> {OFFSET_BITS} IN (SELECT value FROM json_each(:topics)))
+      AND place >> {OFFSET_BITS} NOT IN (SELECT value FROM json_each(:taken))
+    ORDER BY place LIMIT :limit
+"""
+
+DROP_RETRY = "DELETE FROM brook_retry WHERE group_id = ? AND place = ?"
+
+# The keys that wait in an ordered group, by the place of the first message that waits.
+WAITING_KEYS = """
+    SELECT place, key, due FROM brook_retry
+    WHERE group_id = (SELECT group_id FROM brook_receipt WHERE id = ?) AND key IS NOT NULL ORDER BY place DESC
+"""
+
+ADD_DEAD = """
+    INSERT INTO brook_dead (group_id, place, attempts, died, cause) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET attempts = excluded.attempts, died = excluded.died, cause = excluded.cause
+"""
+
+DEAD = """
+    SELECT d.place, d.attempts, d.died, d.cause
+    FROM brook_dead d WHERE d.group_id = ? AND d.place >= ? ORDER BY d.place LIMIT ?
+"""
+
+DROP_DEAD = "DELETE FROM brook_dead WHERE group_id = ? AND place = ?"
+
 # --- after claiming
 
 DROP_CLAIMS = "DELETE FROM brook_claim WHERE receipt = ? RETURNING count"
 
 DROP_RECEIPT = "DELETE FROM brook_receipt WHERE id = ?"
+
+RECEIPT_GROUP = "SELECT group_id FROM brook_receipt WHERE id = ?"
 
 RENEW = "UPDATE brook_receipt SET expires = ?2 WHERE id = ?1"
 

@@ -6,19 +6,25 @@
 2. *Never skipped.* A group's progress in a topic is the offset below which everything has been claimed.
    It moves only in the transaction that writes the claim for exactly the offsets it moves over, and
    only over committed ones (by 1, all below the topic's next offset are). So every committed message
-   is at every moment above its group's progress, or in one claim, or acked.
+   is at every moment above its group's progress, or in one claim, or waiting for a retry, or dead, or
+   acked.
 3. *One owner.* A message is in at most one claim of a group: claims of new messages begin at the
    progress, under the lock of rule 1, and one that changes hands is moved by the transaction that
    gives it the new receipt. It changes hands only once its lease is over or its client is certainly
    dead. Receipts are never used twice, so that a late ack cannot ack what another client holds now.
-4. *Acked is over.* An ack removes claims and nothing else does; what is acked is below the progress and
-   in no claim, and is never handed out again.
-5. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
+4. *Acked is over.* What is acked is below the progress and neither claimed, waiting nor dead, and is never
+   handed out again.
+5. *Refused comes again.* A refusal moves messages from their claim to the retries or to the dead letters in
+   one transaction, so attempts are counted exactly: each claim of a message adds one.
+6. *In order.* In a group that is ordered a topic has one claim at a time. Whoever has it looks which
+   keys wait for a retry, and lets what it has of them wait behind; nobody else can change that meanwhile.
+7. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
 """
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
+from brook.claiming import Range, Setback
 from brook.model import Claimed, Start
 from brook.packing import Piece, Run
 
@@ -30,6 +36,22 @@ class ClaimRequest(NamedTuple):
     client: str
     now: float  # seconds of the wall clock
     lease: float  # seconds
+    max_attempts: int | None = None  # what was lost after so many is dead; None: it goes on for ever
+
+
+class Death(NamedTuple):
+    """A dead letter."""
+
+    range: Range  # one message
+    died: float  # seconds of the wall clock
+    cause: str
+
+
+class Waiting(NamedTuple):
+    """The first message of a key that waits for a retry."""
+
+    offset: int
+    due: float
 
 
 class Store(Protocol):
@@ -44,17 +66,37 @@ class Store(Protocol):
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         """Store all messages in one transaction; the first offset of each run."""
 
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
-        """Topics that the group follows already stay where they are; None means all, also later ones."""
+    def subscribe(
+        self,
+        group: str,
+        topics: Collection[int] | None,
+        start: Start,
+        *,
+        ordered: bool | None = None,
+        tags: Collection[str] | None = None,
+    ) -> None:
+        """Topics that the group follows already stay where they are; None means all, also later ones.
+
+        ordered, tags: see Claimed; None leaves what the group has, or takes the default.
+        """
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
-        """Hand out up to `limit` messages, those first whose owner lost them; None if there are none."""
+        """Hand out up to `limit` messages: what its owner lost, what is due again, what is new; None if nothing."""
 
     def read(self, receipt: int) -> list[Piece]:
         """The claimed messages; those that have been deleted are left out."""
 
     def ack(self, receipt: int) -> int:
         """The claim is over; how many messages it still held."""
+
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        """Let the setbacks wait or be dead, as far as the claim still holds them; how many messages it held.
+
+        finished: the rest of the claim is acked; otherwise it goes on.
+        """
+
+    def waiting_keys(self, receipt: int) -> dict[tuple[int, str], Waiting]:
+        """The keys, by topic, that wait for a retry in the receipt's group; it is an ordered one."""
 
     def renew(self, receipt: int, until: float) -> int:
         """The lease ends at `until` instead; how many messages the claim still holds."""
@@ -63,7 +105,16 @@ class Store(Protocol):
         """Let others have at once what this client has claimed."""
 
     def lag(self, group: str) -> int:
-        """How many messages of its topics the group has not acked, claimed or not."""
+        """How many messages of its topics the group is not done with: new, claimed or waiting for a retry."""
+
+    def dead(self, group: str, limit: int) -> list[Death]:
+        """The dead letters, by topic and offset."""
+
+    def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:
+        """Let the dead letters (topic, offset) begin anew; how many were there."""
+
+    def drop_dead(self, group: str, messages: Collection[tuple[int, int]]) -> int:
+        """Forget the dead letters; how many were there."""
 
     def close(self) -> None:
         """Release the database; a second call does nothing."""

@@ -10,42 +10,23 @@ import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from brook.claiming import Range, share_out, take
-from brook.errors import UnknownGroup, UnknownTopic
-from brook.identity import is_dead
+from brook.claiming import Range, Setback, share_out, take
+from brook.errors import UnknownTopic
 from brook.model import Claimed, Durability, Start
-from brook.packing import Piece, Run, cut
+from brook.packing import Piece, Run
 from brook.sql import sqlite as sql
-from brook.stores.base import ClaimRequest
+from brook.stores import sqlite_claims as claims
+from brook.stores.base import ClaimRequest, Death, Waiting
 from brook.stores.sqlite_database import PAGE, Database
-
-_OFFSET_MASK = (1 << sql.OFFSET_BITS) - 1
-
-
-class _Receipt(NamedTuple):
-    id: int
-    client: str
-    expires: float
-
-    def is_lost(self, now: float) -> bool:
-        return self.expires <= now or is_dead(self.client)
-
-
-class _Outlook(NamedTuple):
-    """What there was to claim when the database was last looked at."""
-
-    version: int
-    unclaimed: bool
-    receipts: list[_Receipt]
+from brook.stores.sqlite_places import to_piece, to_place, topic_and_offset
 
 
 class SqliteStore:
     def __init__(self, path: Path, *, durability: Durability = "full", patience: float = 5.0) -> None:
         self._database = Database(path, durability=durability, patience=patience)
         self._turns: dict[str, int] = {}  # by group: the topic that was claimed from last
-        self._outlooks: dict[tuple[str, frozenset[int] | None], _Outlook] = {}
+        self._outlooks: dict[tuple[str, frozenset[int] | None], claims.Outlook] = {}
 
     def topics(self) -> dict[str, int]:
         with self._database.reading() as db:
@@ -69,17 +50,27 @@ class SqliteStore:
             db.executemany(sql.ADD_BODY, [(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
             db.executemany(
                 sql.ADD_RUN,
-                [(_place(r.topic, f), r.messages, sent, i) for i, f, r in zip(ids, firsts, runs, strict=True)],
+                [(to_place(r.topic, f), r.messages, sent, i) for i, f, r in zip(ids, firsts, runs, strict=True)],
             )
             db.executemany(sql.MOVE_NEXT_OFFSET, nexts.items())
         return firsts
 
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
+    def subscribe(
+        self,
+        group: str,
+        topics: Collection[int] | None,
+        start: Start,
+        *,
+        ordered: bool | None = None,
+        tags: Collection[str] | None = None,
+    ) -> None:
+        options = {"ordered": ordered, "tags": None if tags is None else json.dumps(list(tags))}
         with self._database.writing() as db:
             known = {topic for _, topic in db.execute(sql.ALL_TOPICS)}
             wanted = known if topics is None else set(topics)
             _require_none_missing(wanted - known)
-            (group_id,) = db.execute(sql.ADD_GROUP, (group, topics is None)).fetchone()
+            row = {"name": group, "follows_all": topics is None, **options}
+            (group_id,) = db.execute(sql.ADD_GROUP, row).fetchone()
             at_end = start == "latest"
             db.execute(
                 sql.FOLLOW_TOPICS,
@@ -90,30 +81,46 @@ class SqliteStore:
         if self._nothing_to_claim(request):
             return None
         with self._database.writing() as db:
-            group_id = _group_id(db, request.group)
-            lost = list(take(_lost_claims(db, group_id, request), request.limit))
-            left = request.limit - sum(taken.messages for _, taken, _ in lost)
-            new = list(share_out(_ready(db, group_id, request), left, self._turns.get(request.group, 0)))
-            if not lost and not new:  # somebody else was faster
+            group = claims.find_group(db, request.group)
+            offer = claims.bury_exhausted(db, group, claims.find_offer(db, group, request), request)
+            lost = list(take(offer.lost, request.limit))
+            due = list(take(offer.due, request.limit - _count(lost)))
+            left = request.limit - _count(lost) - _count(due)
+            new = list(share_out(offer.new, left, self._turns.get(request.group, 0)))
+            if not lost and not due and not new:  # somebody else was faster
                 return None
             expires = request.now + request.lease
-            (receipt,) = db.execute(sql.ADD_RECEIPT, (group_id, request.client, expires)).fetchone()
-            _move_claims(db, lost, receipt)
-            _add_claims(db, receipt, new)
-            db.executemany(sql.MOVE_PROGRESS, [(group_id, r.topic, r.first + r.messages) for r in new])
+            (receipt,) = db.execute(sql.ADD_RECEIPT, (group.id, request.client, expires)).fetchone()
+            claims.move_lost(db, lost, receipt)
+            claims.move_due(db, group, due, receipt)
+            claims.add_claims(db, receipt, new)
+            db.executemany(sql.MOVE_PROGRESS, [(group.id, r.topic, r.end) for r in new])
         if new:
             self._turns[request.group] = new[-1].topic
-        return Claimed(receipt, request.limit - left + sum(r.messages for r in new))
+        messages = request.limit - left + sum(r.messages for r in new)
+        return Claimed(receipt, messages, group.ordered, group.tags)
 
     def read(self, receipt: int) -> list[Piece]:
         with self._database.reading() as db:
-            return [_piece(row) for row in db.execute(sql.CLAIMED_RUNS, (receipt,)).fetchall()]
+            return [to_piece(row) for row in db.execute(sql.CLAIMED_RUNS, (receipt,)).fetchall()]
 
     def ack(self, receipt: int) -> int:
         with self._database.writing() as db:
             dropped: list[tuple[int]] = db.execute(sql.DROP_CLAIMS, (receipt,)).fetchall()
             db.execute(sql.DROP_RECEIPT, (receipt,))
         return sum(messages for (messages,) in dropped)
+
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        with self._database.writing() as db:
+            row = db.execute(sql.RECEIPT_GROUP, (receipt,)).fetchone()
+            return claims.settle(db, row[0], receipt, setbacks, now, finished) if row else 0
+
+    def waiting_keys(self, receipt: int) -> dict[tuple[int, str], Waiting]:
+        with self._database.reading() as db:
+            rows = db.execute(sql.WAITING_KEYS, (receipt,)).fetchall()
+        places = [(*topic_and_offset(place), key, due) for place, key, due in rows]
+        # From the last to the first, which stays.
+        return {(topic, key): Waiting(offset, due) for topic, offset, key, due in places}
 
     def renew(self, receipt: int, until: float) -> int:
         with self._database.writing() as db:
@@ -126,8 +133,26 @@ class SqliteStore:
 
     def lag(self, group: str) -> int:
         with self._database.reading() as db:
-            row = db.execute(sql.LAG, {"group_id": _group_id(db, group)}).fetchone()
+            row = db.execute(sql.LAG, {"group_id": claims.find_group(db, group).id}).fetchone()
         return int(row[0])
+
+    def dead(self, group: str, limit: int) -> list[Death]:
+        with self._database.reading() as db:
+            rows = db.execute(sql.DEAD, (claims.find_group(db, group).id, 0, limit)).fetchall()
+        return [Death(Range(*topic_and_offset(place), 1, attempts), *rest) for place, attempts, *rest in rows]
+
+    def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:
+        with self._database.writing() as db:
+            group_id = claims.find_group(db, group).id
+            there = [each for each in messages if db.execute(sql.DROP_DEAD, (group_id, to_place(*each))).rowcount]
+            again = [Setback(Range(*each, 1, attempts=0), now, "replayed") for each in there]
+            claims.add_setbacks(db, group_id, again, now)
+        return len(there)
+
+    def drop_dead(self, group: str, messages: Collection[tuple[int, int]]) -> int:
+        with self._database.writing() as db:
+            group_id = claims.find_group(db, group).id
+            return sum(db.execute(sql.DROP_DEAD, (group_id, to_place(*each))).rowcount for each in messages)
 
     def close(self) -> None:
         self._database.close()
@@ -140,20 +165,8 @@ class SqliteStore:
             (version,) = db.execute(sql.DATA_VERSION).fetchone()
             outlook = self._outlooks.get(key)
             if outlook is None or outlook.version != version:
-                outlook = self._outlooks[key] = _look(db, version, request)
-        return not outlook.unclaimed and not any(r.is_lost(request.now) for r in outlook.receipts)
-
-
-def _look(db: sqlite3.Connection, version: int, request: ClaimRequest) -> _Outlook:
-    group_id = _group_id(db, request.group)
-    return _Outlook(version, bool(_ready(db, group_id, request)), _receipts(db, group_id))
-
-
-def _group_id(db: sqlite3.Connection, group: str) -> int:
-    row = db.execute(sql.GROUP_ID, (group,)).fetchone()
-    if row is None:
-        raise UnknownGroup(f"{group!r}: no such group: subscribe it first")
-    return int(row[0])
+                outlook = self._outlooks[key] = claims.look(db, version, request)
+        return outlook.is_empty(request.now)
 
 
 def _next_offsets(db: sqlite3.Connection, topics: set[int]) -> dict[int, int]:
@@ -168,52 +181,8 @@ def _require_none_missing(topics: set[int]) -> None:
         raise UnknownTopic(f"{min(topics)}: no topic has this id: use those that create_topics() returned")
 
 
-def _ready(db: sqlite3.Connection, group_id: int, request: ClaimRequest) -> list[Range]:
-    rows = db.execute(sql.READY, (group_id,)).fetchall()
-    return [Range(*row) for row in rows if request.topics is None or row[0] in request.topics]
-
-
-def _receipts(db: sqlite3.Connection, group_id: int) -> list[_Receipt]:
-    return [_Receipt(*row) for row in db.execute(sql.RECEIPTS, (group_id,)).fetchall()]
-
-
-def _lost_claims(db: sqlite3.Connection, group_id: int, request: ClaimRequest) -> list[tuple[int, Range]]:
-    return [
-        (receipt.id, Range(*_topic_and_offset(place), count, attempts))
-        for receipt in _receipts(db, group_id)
-        if receipt.is_lost(request.now)
-        for place, count, attempts in db.execute(sql.CLAIMS, (receipt.id,)).fetchall()
-        if request.topics is None or place >> sql.OFFSET_BITS in request.topics
-    ]
-
-
-def _move_claims(db: sqlite3.Connection, lost: list[tuple[int, Range, Range]], receipt: int) -> None:
-    for old, taken, rest in lost:
-        db.execute(sql.DROP_CLAIM, (old, _place(taken.topic, taken.first)))
-        _add_claims(db, receipt, [taken._replace(attempts=taken.attempts + 1)])
-        _add_claims(db, old, [rest] if rest.messages else [])
-    db.executemany(sql.DROP_EMPTY_RECEIPT, {(old,) for old, _, _ in lost})
-
-
-def _add_claims(db: sqlite3.Connection, receipt: int, ranges: list[Range]) -> None:
-    db.executemany(sql.ADD_CLAIM, [(receipt, _place(r.topic, r.first), r.messages, r.attempts) for r in ranges])
-
-
-def _piece(row: tuple[Any, ...]) -> Piece:
-    """From a row of CLAIMED_RUNS: the part of the run that is claimed."""
-    claim, claimed, attempts, place, count, sent, data, sizes, extras = row
-    topic, first = _topic_and_offset(place)
-    begin = claim & _OFFSET_MASK
-    stored = Piece(topic, first, count, attempts, sent, data, sizes, extras and json.loads(extras))
-    return cut(stored, begin, begin + claimed)
-
-
-def _place(topic: int, offset: int) -> int:
-    return topic << sql.OFFSET_BITS | offset
-
-
-def _topic_and_offset(place: int) -> tuple[int, int]:
-    return place >> sql.OFFSET_BITS, place & _OFFSET_MASK
+def _count(taken: Sequence[tuple[object, Range, Range]]) -> int:
+    return sum(part.messages for _, part, _ in taken)
 
 
 def _logged(runs: Sequence[Run]) -> int:

@@ -1,0 +1,164 @@
+"""Handlers: a function is called with batches until the consumer is stopped.
+
+1. Each thread claims a batch, calls the handler and settles the batch: acked if the handler returns, tried
+   again later if it raises or returns a Refusal.
+2. A keeper thread renews the leases of the batches that are being handled. One that has been with the
+   handler for longer than the time-out is refused in its place, so that others get it; what the handler
+   says of it afterwards is not heard. The handler's thread is busy until it returns: nobody can stop it.
+3. Whoever takes a batch off the list of those that are being handled is the one that settles it.
+4. Stopping lets the handlers finish for a while and hands back what they have not finished by then.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from brook.errors import BrookError, Closed, LeaseLost
+from brook.model import Batch, Message, Refusal
+from brook.receiving import FIRST_NAP, LONGEST_NAP, Receiver, Wanted
+
+Handler: TypeAlias = Callable[[list[Message]], Refusal | None]
+
+log = logging.getLogger("brook")
+
+# After an error of the database, in seconds.
+PAUSE = 1.0
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a consumer consumes."""
+
+    threads: int
+    batch: int
+    ladder: Sequence[float]
+    timeout: float  # seconds that a handler may take for a batch
+    upkeep: float  # seconds between two looks of the keeper
+
+
+class Consumer:
+    """Calls its handler from threads of its own; with no threads, when step() and tend() are called."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        handler: Handler,
+        group: str,
+        topics: Sequence[str] | None,
+        manner: Manner,
+        clock: Callable[[], float],
+    ) -> None:
+        self.group = group
+        self._receiver = receiver
+        self._handler = handler
+        self._wanted = Wanted(group, topics, manner.batch, len(manner.ladder) + 1)
+        self._manner = manner
+        self._clock = clock
+        self._handling: dict[int, tuple[Batch, float]] = {}  # and since when, by receipt
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        names = [f"brook-{group}-{n}" for n in range(manner.threads)]
+        self._workers = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+        self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
+
+    def __call__(self, messages: list[Message]) -> Refusal | None:
+        return self._handler(messages)
+
+    def start(self) -> None:
+        for thread in [*self._workers, self._keeper] if self._workers else []:
+            thread.start()
+
+    def tell_to_stop(self) -> None:
+        """Claim nothing from here on."""
+        self._stopping.set()
+
+    def stop(self, grace: float = 10.0) -> None:
+        """Let the handlers finish for so many seconds; hand back what they have not."""
+        self.tell_to_stop()
+        end = time.monotonic() + grace
+        for worker in self._workers:
+            worker.join(max(end - time.monotonic(), 0))
+        with self._lock:
+            left = [batch for batch, _ in self._handling.values()]
+            self._handling.clear()
+        for batch in left:
+            self._receiver.hand_back(batch)
+            log.warning("group %r: stopped with %d messages unfinished: handed back", self.group, len(batch))
+
+    def step(self) -> bool:
+        """Handle one batch; False if there was none."""
+        batch = self._receiver.receive(self._wanted, wait=0.0)
+        if batch.claimed is None:
+            return False
+        receipt = batch.claimed.receipt
+        with self._lock:
+            self._handling[receipt] = batch, self._clock()
+        try:
+            refusal = self._call(batch)
+        except BaseException:
+            self._take(receipt)  # nobody renews it any more
+            raise
+        if self._take(receipt):
+            self._settle(batch, refusal)
+        return True
+
+    def tend(self) -> None:
+        """Renew the leases of what is being handled, and refuse what has been for too long."""
+        now = self._clock()
+        with self._lock:
+            handling = list(self._handling.items())
+        for receipt, (batch, since) in handling:
+            if now - since <= self._manner.timeout:
+                self._guarded(self._receiver.renew, batch)
+            elif self._take(receipt):
+                self._settle(batch, Refusal(f"timed out: the handler took longer than {self._manner.timeout} s"))
+
+    def _call(self, batch: Batch) -> Refusal | None:
+        try:
+            return self._handler(list(batch.messages))
+        except Exception as error:
+            log.warning("group %r: the handler raised", self.group, exc_info=error)
+            return Refusal(f"{type(error).__name__}: {error}")
+
+    def _take(self, receipt: int) -> bool:
+        """Off the list; False if somebody else was faster."""
+        with self._lock:
+            return self._handling.pop(receipt, None) is not None
+
+    def _settle(self, batch: Batch, refusal: Refusal | None) -> None:
+        if refusal is None:
+            self._guarded(self._receiver.ack, batch)
+        else:
+            log.warning("group %r: %d messages refused: %s", self.group, len(batch), refusal.cause)
+            self._guarded(self._refuse, batch, refusal)
+
+    def _refuse(self, batch: Batch, refusal: Refusal) -> None:
+        self._receiver.refuse(batch, refusal.cause, refusal.messages, self._manner.ladder)
+
+    def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
+        """What others have got meanwhile is theirs; we go on."""
+        try:
+            act(*arguments)
+        except LeaseLost as error:
+            log.warning("%s", error)
+
+    def _work(self) -> None:
+        nap = FIRST_NAP
+        while not self._stopping.wait(nap):
+            try:
+                nap = 0.0 if self.step() else min(max(nap * 2, FIRST_NAP), LONGEST_NAP)
+            except Closed:
+                return
+            except BrookError as error:
+                log.error("group %r: %s", self.group, error)
+                nap = PAUSE
+
+    def _keep(self) -> None:
+        while not self._stopping.wait(self._manner.upkeep):
+            try:
+                self.tend()
+            except BrookError as error:
+                log.error("group %r: %s", self.group, error)
