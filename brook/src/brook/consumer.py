@@ -9,23 +9,14 @@
 4. Stopping lets the handlers finish for a while and hands back what they have not finished by then.
 """
 
-import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from brook.errors import BrookError, Closed, LeaseLost
+from brook.errors import BrookError, LeaseLost
 from brook.model import Batch, Message, Refusal
-from brook.receiving import FIRST_NAP, LONGEST_NAP, Receiver, Wanted
-
-Handler: TypeAlias = Callable[[list[Message]], Refusal | None]
-
-log = logging.getLogger("brook")
-
-# After an error of the database, in seconds.
-PAUSE = 1.0
+from brook.receiving import Receiver, Wanted
+from brook.workers import Handler, Workers, log
 
 
 @dataclass(frozen=True)
@@ -59,28 +50,24 @@ class Consumer:
         self._clock = clock
         self._handling: dict[int, tuple[Batch, float]] = {}  # and since when, by receipt
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        names = [f"brook-{group}-{n}" for n in range(manner.threads)]
-        self._workers = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+        self._workers = Workers(f"brook-{group}", manner.threads, self.step)
         self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
 
     def __call__(self, messages: list[Message]) -> Refusal | None:
         return self._handler(messages)
 
     def start(self) -> None:
-        for thread in [*self._workers, self._keeper] if self._workers else []:
-            thread.start()
+        self._workers.start()
+        if self._manner.threads:
+            self._keeper.start()
 
     def tell_to_stop(self) -> None:
         """Claim nothing from here on."""
-        self._stopping.set()
+        self._workers.tell_to_stop()
 
     def stop(self, grace: float = 10.0) -> None:
         """Let the handlers finish for so many seconds; hand back what they have not."""
-        self.tell_to_stop()
-        end = time.monotonic() + grace
-        for worker in self._workers:
-            worker.join(max(end - time.monotonic(), 0))
+        self._workers.stop(grace)
         with self._lock:
             left = [batch for batch, _ in self._handling.values()]
             self._handling.clear()
@@ -145,19 +132,8 @@ class Consumer:
         except LeaseLost as error:
             log.warning("%s", error)
 
-    def _work(self) -> None:
-        nap = FIRST_NAP
-        while not self._stopping.wait(nap):
-            try:
-                nap = 0.0 if self.step() else min(max(nap * 2, FIRST_NAP), LONGEST_NAP)
-            except Closed:
-                return
-            except BrookError as error:
-                log.error("group %r: %s", self.group, error)
-                nap = PAUSE
-
     def _keep(self) -> None:
-        while not self._stopping.wait(self._manner.upkeep):
+        while not self._workers.stopping.wait(self._manner.upkeep):
             try:
                 self.tend()
             except BrookError as error:

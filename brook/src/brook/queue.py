@@ -9,14 +9,18 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
 
-from brook.consumer import Consumer, Handler, Manner
+from brook.archive import Archive, Search
+from brook.broadcast import Listener, Listening, Progress
+from brook.consumer import Consumer, Manner
 from brook.errors import BadSetting, BrookError
 from brook.group_commit import GroupCommit
 from brook.identity import new_client_id
-from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Start
+from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Position
 from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
 from brook.retrying import LADDER
@@ -24,6 +28,7 @@ from brook.sending import Sender
 from brook.stores.base import Store
 from brook.topics import Topics
 from brook.urls import open_store
+from brook.workers import Handler
 
 
 class Brook:
@@ -58,10 +63,11 @@ class Brook:
         self._lease = lease
         self._ladder = tuple(ladder)
         self._clock = clock
-        self._consumers: list[Consumer] = []
+        self._consumers: list[Consumer | Listening] = []
         self._store: Store = open_store(url, durability=durability, patience=patience)
         self._topics = Topics(self._store)
         self._receiver = Receiver(self._store, self._topics, client=self.client, lease=lease, clock=clock)
+        self._archive = Archive(self._store, self._topics)
         commit = GroupCommit(lambda runs: self._store.append(runs, clock()))
         self._auto_create = auto_create
         self._sender = Sender(commit, self._topics, auto_create=auto_create, max_body=max_body)
@@ -149,18 +155,19 @@ class Brook:
         group: str,
         topics: Iterable[str] | None = None,
         *,
-        start: Start = "earliest",
+        start: Position = "earliest",
         ordered: bool | None = None,
         tags: Iterable[str] | None = None,
     ) -> None:
-        """Let the group follow the topics from their start or end; None: all, also those yet to come.
+        """Let the group follow the topics; None: all, also those yet to come, which it gets from their start.
 
+        start: earliest, latest, an offset, or a time (a datetime: what was sent then or later).
         Where the group stands in a topic that it follows already does not change.
         ordered: of a topic one batch is out at a time, and a retried message holds up those of its key.
         tags: messages with none of these are passed over; empty: all are wanted.
         None leaves the group's option as it is; a new group is neither ordered nor choosy.
         """
-        _require(start in get_args(Start), "start", start, "earliest or latest")
+        _require_position("start", start)
         _require(bool(group), "group", group, "a name")
         ids = None if topics is None else self._topics.ids(list(topics))
         self._store.subscribe(group, ids, start, ordered=ordered, tags=None if tags is None else list(tags))
@@ -204,7 +211,7 @@ class Brook:
         group: str,
         threads: int = 5,
         batch: int = 10,
-        start: Start = "earliest",
+        start: Position = "earliest",
         ordered: bool | None = None,
         tags: Iterable[str] | None = None,
         ladder: Sequence[float] | None = None,
@@ -220,9 +227,7 @@ class Brook:
         _require(threads >= 0, "threads", threads, "a number from 0 on")
         _require(batch > 0, "batch", batch, "a number above 0")
         _require(timeout > 0, "timeout", timeout, "a number of seconds above 0")
-        names = None if topics is None else [topics] if isinstance(topics, str) else list(topics)
-        if names is not None and self._auto_create:
-            self._topics.create(names)
+        names = None if topics is None else self._named(topics)
         self.subscribe(group, names, start=start, ordered=ordered, tags=tags)
         steps = self._ladder if ladder is None else tuple(ladder)
         manner = Manner(threads, batch, steps, timeout, upkeep=min(self._lease, timeout) / 3)
@@ -234,6 +239,82 @@ class Brook:
             return consumer
 
         return begin
+
+    def reset(self, group: str, position: Position, topics: Iterable[str] | None = None) -> None:
+        """Let the group go on from there, in all topics that it follows or in these.
+
+        What it has in flight there is taken from it; a later ack of that is a LeaseLost.
+        """
+        _require_position("position", position)
+        self._store.reset(group, None if topics is None else self._topics.ids(list(topics)), position)
+
+    # --- broadcast
+
+    def listen(
+        self,
+        topics: str | Iterable[str],
+        *,
+        state: str | Path | None = None,
+        start: Position = "latest",
+    ) -> Listener:
+        """Everything that is sent to the topics, whoever else listens; no claims and no acks.
+
+        state: a file that keeps how far this client has come; without it that is forgotten when it ends.
+        start: where to begin in a topic that the file does not know.
+        """
+        _require_position("start", start)
+        names = self._named(topics)
+        return Listener(self._store, self._topics, names, Progress(None if state is None else Path(state)), start)
+
+    def listener(
+        self,
+        topics: str | Iterable[str],
+        *,
+        batch: int = 10,
+        state: str | Path | None = None,
+        start: Position = "latest",
+    ) -> Callable[[Handler], Listening]:
+        """Have a function called with everything that is sent to the topics, in order, until close().
+
+        What it raises is logged and no reason to have the messages again.
+        """
+        _require(batch > 0, "batch", batch, "a number above 0")
+
+        def begin(handler: Handler) -> Listening:
+            listening = Listening(self.listen(topics, state=state, start=start), handler, batch)
+            self._consumers.append(listening)
+            listening.start()
+            return listening
+
+        return begin
+
+    # --- looking
+
+    def get(self, topic: str, offset: int) -> Message | None:
+        """The message with this id; None if it is not there (any more)."""
+        return self._archive.get(topic, offset)
+
+    def query(
+        self,
+        topic: str,
+        *,
+        key: str | None = None,
+        tag: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        first: int = 0,
+        limit: int = 100,
+    ) -> list[Message]:
+        """Messages from the offset `first` on, with this key, this tag, sent in this time: the first so many.
+
+        It reads what it looks through: narrow a large topic down by since or first.
+        """
+        search = Search(key, tag, _seconds(since), _seconds(until))
+        return self._archive.query(topic, search, first, limit)
+
+    def tail(self, topic: str, last: int = 10) -> list[Message]:
+        """The last messages of the topic."""
+        return self._archive.tail(topic, last)
 
     # --- dead letters
 
@@ -260,6 +341,12 @@ class Brook:
         """Forget them; how many were there."""
         return self._store.drop_dead(group, self._places(letters))
 
+    def _named(self, topics: str | Iterable[str]) -> list[str]:
+        names = [topics] if isinstance(topics, str) else list(topics)
+        if self._auto_create:
+            self._topics.create(names)
+        return names
+
     def _places(self, letters: Iterable[DeadLetter | MessageId]) -> list[tuple[int, int]]:
         many = list(letters)
         return list(zip(self._topics.ids([m.topic for m in many]), [m.offset for m in many], strict=True))
@@ -268,3 +355,13 @@ class Brook:
 def _require(right: bool, setting: str, value: object, wanted: str) -> None:
     if not right:
         raise BadSetting(f"{setting}={value!r}: give {wanted}")
+
+
+def _require_position(setting: str, position: Position) -> None:
+    right = position in ("earliest", "latest") or isinstance(position, datetime)
+    right = right or (isinstance(position, int) and position >= 0)
+    _require(right, setting, position, "earliest, latest, an offset from 0 on, or a datetime")
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()

@@ -10,9 +10,7 @@ from brook.packing import Extra, Piece, pick
 from brook.retrying import behind, refused
 from brook.stores.base import ClaimRequest, Store
 from brook.topics import Topics
-
-# How long a waiting receiver sleeps between two looks, in seconds.
-FIRST_NAP, LONGEST_NAP = 0.0005, 0.02
+from brook.workers import FIRST_NAP, LONGEST_NAP
 
 
 class Wanted(NamedTuple):

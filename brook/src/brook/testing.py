@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 from brook.claiming import Range, Setback
@@ -351,6 +352,63 @@ def group_options_stay_until_changed(open_one: Open) -> None:
     assert claimed and claimed[1:] == (1, False, ()), "options did not change"
 
 
+def positions_are_found(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    for second in range(3):
+        store.append(_run(a, 2), NOW + second)
+    times = {0: 0, 1: 2, 2: 4, 3: 6}  # the offset that each second means
+    for second, offset in times.items():
+        assert store.offset_at(a, _time(NOW + second)) == offset, f"second {second} is not offset {offset}"
+    assert store.offset_at(a, _time(NOW + 0.5)) == 2, "a time between two messages is not the later one"
+    found = [store.offset_at(a, position) for position in ("earliest", 3, 99, "latest")]
+    assert found == [0, 3, 6, 6], f"earliest, 3, 99 and latest are {found}"
+    assert [store.offset_at(b, position) for position in ("earliest", 3, "latest")] == [0, 0, 0], "an empty topic"
+    store.subscribe("g", [a], 5)
+    store.subscribe("h", [a], _time(NOW + 1))
+    assert (_offsets(_drain(store)), _offsets(_drain(store, "h"))) == ({a: [5]}, {a: [2, 3, 4, 5]}), (
+        "groups start elsewhere"
+    )
+
+
+def a_reset_begins_anew(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    store.append([*_run(a, 6), *_run(b, 2)], NOW)
+    _subscribe_all(store)
+    store.subscribe("h", None, "earliest")
+    receipt, _ = _receive(store, limit=8)
+    setbacks = [Setback(Range(a, 2, 1), NOW + 5, "busy"), *(Setback(Range(a, n, 1), None, "x") for n in (1, 4))]
+    store.settle(receipt, setbacks, NOW, finished=False)
+    store.reset("g", [a], 3)
+    assert store.ack(receipt) == 2, "a reset took what was in flight in another topic, or not all in its own"
+    assert [d.range.first for d in store.dead("g", 9)] == [1], "dead letters from the new place on must be gone"
+    assert store.lag("g") == 3, "lag is not what follows the new place"
+    pieces = _drain(store, now=NOW + 5)
+    assert (_offsets(pieces), {p.attempts for p in pieces}) == ({a: [3, 4, 5]}, {1}), "not all from the place, once"
+    store.reset("g", None, "earliest")
+    assert _offsets(_drain(store)) == {a: [*range(6)], b: [0, 1]}, "not everything came again"
+    store.reset("h", None, "latest")
+    assert store.lag("h") == 0, "not at the end"
+    with _raises(UnknownTopic):
+        store.reset("g", [b + 1], 0)
+    with _raises(UnknownGroup):
+        store.reset("nobody", None, 0)
+
+
+def anybody_may_look(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    store.append(_run(a, 3), NOW)
+    store.append(pack(a, [b"x", b"y"], [None, ("key", (), {})]), NOW)
+    store.append([*_run(a, 1), *_run(b, 1)], NOW)
+    assert _offsets(store.scan(a, 1, None, runs=9)) == {a: [1, 2, 3, 4, 5]}, "not everything from the place on"
+    assert _offsets(store.scan(a, 1, 4, runs=9)) == {a: [1, 2, 3]}, "not everything to before the end"
+    assert _offsets(store.scan(a, 1, None, runs=2)) == {a: [1, 2, 3, 4]}, "more runs than asked for, or fewer"
+    assert _offsets(store.scan(a, 0, None, runs=9, needle='"key"')) == {a: [3, 4]}, "not the run with the text"
+    assert store.scan(a, 6, None, runs=9) == [], "there is nothing behind the end"
+
+
 CHECKS: tuple[Check, ...] = (
     offsets_are_dense_under_concurrency,
     runs_of_one_append_follow_each_other,
@@ -374,6 +432,9 @@ CHECKS: tuple[Check, ...] = (
     what_kills_its_clients_dies_in_the_end,
     an_ordered_group_has_one_claim_per_topic,
     group_options_stay_until_changed,
+    positions_are_found,
+    a_reset_begins_anew,
+    anybody_may_look,
 )
 
 
@@ -426,6 +487,10 @@ def _offsets(pieces: Sequence[Piece]) -> dict[int, list[int]]:
 
 def _bodies(pieces: Sequence[Piece]) -> list[bytes]:
     return [body for piece in pieces for body in piece.bodies]
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _dead(client: str) -> str:

@@ -135,13 +135,9 @@ ADD_GROUP = """
     RETURNING id
 """
 
-# Follow the topics whose ids are in a JSON array, from their start (0) or their end (1).
-FOLLOW_TOPICS = """
-    INSERT INTO brook_progress (group_id, topic, next)
-    SELECT :group_id, id, CASE WHEN :at_end THEN next ELSE 0 END
-    FROM brook_topic WHERE id IN (SELECT value FROM json_each(:topics))
-    ON CONFLICT DO NOTHING
-"""
+FOLLOW = "INSERT INTO brook_progress (group_id, topic, next) VALUES (?, ?, ?)"
+
+FOLLOWED = "SELECT topic FROM brook_progress WHERE group_id = ?"
 
 # Messages of the group's topics that are not done: not claimed yet, claimed, and waiting for a retry.
 LAG = """
@@ -153,6 +149,45 @@ LAG = """
          FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id WHERE r.group_id = :group_id)
         +
         (SELECT coalesce(sum(count), 0) FROM brook_retry WHERE group_id = :group_id)
+"""
+
+# --- positions
+
+TOPIC_END = "SELECT next FROM brook_topic WHERE id = ?"
+
+FIRST_PLACE = "SELECT min(place) FROM brook_run WHERE place >= ? AND place < ?"
+
+# Clocks may be set back: this looks at the runs one after the other.
+FIRST_PLACE_SINCE = """
+    SELECT place FROM brook_run WHERE place >= ? AND place < ? AND sent >= ? ORDER BY place LIMIT 1
+"""
+
+# What a group has in flight in the places from one to before another, and what it has given up there.
+DROP_CLAIMS_BETWEEN = """
+    DELETE FROM brook_claim
+    WHERE receipt IN (SELECT id FROM brook_receipt WHERE group_id = ?) AND place >= ? AND place < ?
+"""
+
+DROP_EMPTY_RECEIPTS = """
+    DELETE FROM brook_receipt
+    WHERE group_id = ? AND NOT EXISTS (SELECT 1 FROM brook_claim WHERE receipt = brook_receipt.id)
+"""
+
+DROP_RETRIES_BETWEEN = "DELETE FROM brook_retry WHERE group_id = ? AND place >= ? AND place < ?"
+
+DROP_DEAD_BETWEEN = "DELETE FROM brook_dead WHERE group_id = ? AND place >= ? AND place < ?"
+
+# --- reading without a claim
+
+# Runs from one place to before another, in the form of CLAIMED_RUNS; needle: a text that their extras hold.
+RUNS_BETWEEN = """
+    SELECT :first, :end - :first, 0, r.place, r.count, r.sent, b.data, b.sizes, b.extras
+    FROM brook_run r JOIN brook_body b ON b.id = r.body
+    WHERE r.place >= coalesce((SELECT max(place) FROM brook_run WHERE place <= :first), :first)
+      AND r.place < :end
+      AND r.place + r.count > :first
+      AND (:needle IS NULL OR instr(b.extras, :needle) > 0)
+    ORDER BY r.place LIMIT :runs
 """
 
 # --- claiming

@@ -18,14 +18,17 @@
    one transaction, so attempts are counted exactly: each claim of a message adds one.
 6. *In order.* In a group that is ordered a topic has one claim at a time. Whoever has it looks which
    keys wait for a retry, and lets what it has of them wait behind; nobody else can change that meanwhile.
-7. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
+7. *Reset.* A reset moves the progress of a group in a topic, and in the same transaction drops what the
+   group has in flight there and what it has given up from the new place on: rules 2 to 4 hold again,
+   from there. Nothing else is written, whatever the distance.
+8. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
 """
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from brook.claiming import Range, Setback
-from brook.model import Claimed, Start
+from brook.model import Claimed, Position
 from brook.packing import Piece, Run
 
 
@@ -70,7 +73,7 @@ class Store(Protocol):
         self,
         group: str,
         topics: Collection[int] | None,
-        start: Start,
+        start: Position,
         *,
         ordered: bool | None = None,
         tags: Collection[str] | None = None,
@@ -78,6 +81,18 @@ class Store(Protocol):
         """Topics that the group follows already stay where they are; None means all, also later ones.
 
         ordered, tags: see Claimed; None leaves what the group has, or takes the default.
+        """
+
+    def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
+        """Let the group go on from there, in the topics given, or in all that it follows."""
+
+    def offset_at(self, topic: int, position: Position) -> int:
+        """The offset that the position means in the topic now."""
+
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
+        """What is stored from one offset to before another, or to the end: the first so many runs.
+
+        needle: of the runs whose extras hold this text alone.
         """
 
     def claim(self, request: ClaimRequest) -> Claimed | None:

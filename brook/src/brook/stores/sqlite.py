@@ -13,13 +13,13 @@ from pathlib import Path
 
 from brook.claiming import Range, Setback, share_out, take
 from brook.errors import UnknownTopic
-from brook.model import Claimed, Durability, Start
+from brook.model import Claimed, Durability, Position
 from brook.packing import Piece, Run
 from brook.sql import sqlite as sql
 from brook.stores import sqlite_claims as claims
 from brook.stores.base import ClaimRequest, Death, Waiting
 from brook.stores.sqlite_database import PAGE, Database
-from brook.stores.sqlite_places import to_piece, to_place, topic_and_offset
+from brook.stores.sqlite_places import offset_at, to_piece, to_place, topic_and_offset, topic_bounds
 
 
 class SqliteStore:
@@ -59,7 +59,7 @@ class SqliteStore:
         self,
         group: str,
         topics: Collection[int] | None,
-        start: Start,
+        start: Position,
         *,
         ordered: bool | None = None,
         tags: Collection[str] | None = None,
@@ -71,11 +71,28 @@ class SqliteStore:
             _require_none_missing(wanted - known)
             row = {"name": group, "follows_all": topics is None, **options}
             (group_id,) = db.execute(sql.ADD_GROUP, row).fetchone()
-            at_end = start == "latest"
-            db.execute(
-                sql.FOLLOW_TOPICS,
-                {"group_id": group_id, "at_end": at_end, "topics": json.dumps(list(wanted))},
-            )
+            new = wanted - {topic for (topic,) in db.execute(sql.FOLLOWED, (group_id,))}
+            db.executemany(sql.FOLLOW, [(group_id, topic, offset_at(db, topic, start)) for topic in new])
+
+    def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
+        with self._database.writing() as db:
+            group_id = claims.find_group(db, group).id
+            followed = {topic for (topic,) in db.execute(sql.FOLLOWED, (group_id,))}
+            wanted = followed if topics is None else set(topics)
+            if missing := wanted - followed:
+                raise UnknownTopic(f"{min(missing)}: group {group!r} does not follow this topic: subscribe it first")
+            for topic in wanted:
+                claims.restart(db, group_id, topic, offset_at(db, topic, position))
+
+    def offset_at(self, topic: int, position: Position) -> int:
+        with self._database.reading() as db:
+            return offset_at(db, topic, position)
+
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
+        last = topic_bounds(topic)[1] if end is None else to_place(topic, end)
+        wanted = {"first": to_place(topic, first), "end": last, "runs": runs, "needle": needle}
+        with self._database.reading() as db:
+            return [to_piece(row) for row in db.execute(sql.RUNS_BETWEEN, wanted).fetchall()]
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
         if self._nothing_to_claim(request):

@@ -12,7 +12,7 @@ from brook.errors import UnknownGroup
 from brook.identity import is_dead
 from brook.sql import sqlite as sql
 from brook.stores.base import ClaimRequest
-from brook.stores.sqlite_places import to_place, topic_and_offset
+from brook.stores.sqlite_places import to_place, topic_and_offset, topic_bounds
 
 ABANDONED = "handed out {} times and never acked: its clients died or let the lease run out"
 
@@ -170,3 +170,12 @@ def add_setbacks(db: sqlite3.Connection, group_id: int, setbacks: Iterable[Setba
             db.executemany(sql.ADD_DEAD, dead)
         else:
             db.execute(sql.ADD_RETRY, (group_id, place, messages, attempts, due, cause, key))
+
+
+def restart(db: sqlite3.Connection, group_id: int, topic: int, offset: int) -> None:
+    first, end = topic_bounds(topic)
+    db.execute(sql.MOVE_PROGRESS, (group_id, topic, offset))
+    db.execute(sql.DROP_CLAIMS_BETWEEN, (group_id, first, end))
+    db.execute(sql.DROP_EMPTY_RECEIPTS, (group_id,))
+    db.execute(sql.DROP_RETRIES_BETWEEN, (group_id, first, end))
+    db.execute(sql.DROP_DEAD_BETWEEN, (group_id, to_place(topic, offset), end))

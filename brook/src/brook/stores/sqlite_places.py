@@ -1,8 +1,12 @@
 """Places, which say topic and offset in one number, and the rows that carry them."""
 
 import json
+import math
+import sqlite3
+from datetime import datetime
 from typing import Any
 
+from brook.model import Position
 from brook.packing import Piece, cut
 from brook.sql import sqlite as sql
 
@@ -24,3 +28,22 @@ def to_piece(row: tuple[Any, ...]) -> Piece:
     begin = claim & _OFFSET_MASK
     stored = Piece(topic, first, count, attempts, sent, data, sizes, extras and json.loads(extras))
     return cut(stored, begin, begin + claimed)
+
+
+def topic_bounds(topic: int) -> tuple[int, int]:
+    """The places of a topic: from the first to before the second."""
+    return to_place(topic, 0), to_place(topic + 1, 0)
+
+
+def offset_at(db: sqlite3.Connection, topic: int, position: Position) -> int:
+    (end,) = db.execute(sql.TOPIC_END, (topic,)).fetchone()
+    if position == "latest":
+        return int(end)
+    if isinstance(position, int):
+        return int(min(position, end))
+    if isinstance(position, datetime):
+        since = math.ceil(position.timestamp() * 1000)
+        row = db.execute(sql.FIRST_PLACE_SINCE, (*topic_bounds(topic), since)).fetchone()
+    else:
+        row = db.execute(sql.FIRST_PLACE, topic_bounds(topic)).fetchone()
+    return int(end) if row is None or row[0] is None else row[0] & _OFFSET_MASK
