@@ -10,10 +10,10 @@ import pytest
 from brook import testing
 from brook.claiming import Setback
 from brook.errors import UnknownGroup
-from brook.model import Claimed, Position
+from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run, unpack
 from brook.sql import sqlite as sql
-from brook.stores.base import ClaimRequest, Store
+from brook.stores.base import ClaimRequest, Cleaned, Store
 from brook.stores.sqlite import SqliteStore
 from brook.stores.sqlite_claims import find_group
 
@@ -181,6 +181,33 @@ class LooksAtWholeRuns(SqliteStore):
         return super().scan(topic, first, None, runs=runs, needle=needle)
 
 
+class LooksOnceAtRules(SqliteStore):
+    """As a cache would."""
+
+    def set_rule(self, topic: int, rule: Rule) -> None:
+        pass
+
+    def rules(self) -> dict[int, Rule]:
+        return dict.fromkeys(super().rules(), "read-write")
+
+
+class KeepsSettingsToItself(SqliteStore):
+    def settings(self) -> dict[str, str]:
+        return {**super().settings(), "b": "[2]"}
+
+
+class DeletesWhatIsInFlight(SqliteStore):
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        with self._database.writing() as db:
+            db.execute("UPDATE brook_claim SET count = 0")
+        return super().clean(topic, first, before, excess, runs=runs)
+
+
+class SkipsTooFar(SqliteStore):
+    def skip_deleted(self, group: str) -> None:
+        super().reset(group, None, "latest")
+
+
 DEFECTS: dict[testing.Check, type[Store]] = {
     testing.offsets_are_dense_under_concurrency: ForgetsToLock,
     testing.runs_of_one_append_follow_each_other: OneOffsetForAll,
@@ -207,6 +234,10 @@ DEFECTS: dict[testing.Check, type[Store]] = {
     testing.positions_are_found: NoTimes,
     testing.a_reset_begins_anew: ResetsNothingInFlight,
     testing.anybody_may_look: LooksAtWholeRuns,
+    testing.rules_are_kept_on_every_call: LooksOnceAtRules,
+    testing.settings_are_kept: KeepsSettingsToItself,
+    testing.retention_spares_what_is_in_flight: DeletesWhatIsInFlight,
+    testing.groups_go_on_behind_what_is_gone: SkipsTooFar,
 }
 
 

@@ -177,6 +177,23 @@ def test_truncated_messages_leave_groups_working(tmp_path: Path) -> None:
         assert mq.receive("g", max_messages=3).offsets == [10]
 
 
+@pytest.mark.parametrize("tables", [["run"], ["body"], ["run", "body"]])
+def test_a_truncated_table_costs_one_look(tmp_path: Path, tables: list[str]) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db", durability="off") as mq:
+        mq.append(["t"] * 100_000, [b"x"] * 100_000)
+        mq.subscribe("g")
+        late = mq.receive("g", max_messages=1)
+        with closing(sqlite3.connect(tmp_path / "q.db")) as db, db:
+            for table in tables:
+                db.execute(f"DELETE FROM brook_{table}")
+        assert mq.send("t", b"new").offset == 100_000
+        before = mq._store._database._writer.total_changes  # type: ignore[attr-defined]
+        assert mq.receive("g", max_messages=1).bodies == [b"new"]
+        assert mq._store._database._writer.total_changes - before < 20  # type: ignore[attr-defined]
+        mq.ack(late)
+        assert mq.lag("g") == 1
+
+
 def test_half_a_claim_truncated(tmp_path: Path) -> None:
     with Brook(f"sqlite:///{tmp_path}/q.db") as mq:
         (first, _) = mq.append_runs(

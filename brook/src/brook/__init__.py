@@ -11,6 +11,7 @@ from brook.errors import (
     DatabaseFull,
     DatabaseLocked,
     DatabaseReadOnly,
+    Forbidden,
     LeaseLost,
     MissingDirectory,
     NotADatabase,
@@ -24,6 +25,7 @@ from brook.model import Batch, DeadLetter, Message, MessageId, Outgoing, Refusal
 from brook.packing import Piece, Run
 from brook.queue import Brook
 from brook.retrying import LADDER
+from brook.settings import Settings
 
 __all__ = [
     "LADDER",
@@ -40,6 +42,7 @@ __all__ = [
     "DatabaseLocked",
     "DatabaseReadOnly",
     "DeadLetter",
+    "Forbidden",
     "LeaseLost",
     "Message",
     "MessageId",
@@ -51,6 +54,7 @@ __all__ = [
     "Refused",
     "Run",
     "SchemaTooNew",
+    "Settings",
     "StoreFailed",
     "UnknownGroup",
     "UnknownTopic",

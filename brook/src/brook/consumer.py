@@ -23,7 +23,6 @@ from brook.workers import Handler, Workers, log
 class Manner:
     """How a consumer consumes."""
 
-    threads: int
     batch: int
     ladder: Sequence[float]
     timeout: float  # seconds that a handler may take for a batch
@@ -39,18 +38,19 @@ class Consumer:
         handler: Handler,
         group: str,
         topics: Sequence[str] | None,
-        manner: Manner,
+        threads: int,
+        manner: Callable[[], Manner],  # asked for each batch: settings change
         clock: Callable[[], float],
     ) -> None:
         self.group = group
         self._receiver = receiver
         self._handler = handler
-        self._wanted = Wanted(group, topics, manner.batch, len(manner.ladder) + 1)
+        self._topics = topics
         self._manner = manner
         self._clock = clock
         self._handling: dict[int, tuple[Batch, float]] = {}  # and since when, by receipt
         self._lock = threading.Lock()
-        self._workers = Workers(f"brook-{group}", manner.threads, self.step)
+        self._workers = Workers(f"brook-{group}", threads, self.step)
         self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
 
     def __call__(self, messages: list[Message]) -> Refusal | None:
@@ -58,7 +58,7 @@ class Consumer:
 
     def start(self) -> None:
         self._workers.start()
-        if self._manner.threads:
+        if self._workers.threads:
             self._keeper.start()
 
     def tell_to_stop(self) -> None:
@@ -77,7 +77,9 @@ class Consumer:
 
     def step(self) -> bool:
         """Handle one batch; False if there was none."""
-        batch = self._receiver.receive(self._wanted, wait=0.0)
+        manner = self._manner()
+        wanted = Wanted(self.group, self._topics, manner.batch, len(manner.ladder) + 1)
+        batch = self._receiver.receive(wanted, wait=0.0)
         if batch.claimed is None:
             return False
         receipt = batch.claimed.receipt
@@ -94,14 +96,14 @@ class Consumer:
 
     def tend(self) -> None:
         """Renew the leases of what is being handled, and refuse what has been for too long."""
-        now = self._clock()
+        now, timeout = self._clock(), self._manner().timeout
         with self._lock:
             handling = list(self._handling.items())
         for receipt, (batch, since) in handling:
-            if now - since <= self._manner.timeout:
+            if now - since <= timeout:
                 self._guarded(self._receiver.renew, batch)
             elif self._take(receipt):
-                self._settle(batch, Refusal(f"timed out: the handler took longer than {self._manner.timeout} s"))
+                self._settle(batch, Refusal(f"timed out: the handler took longer than {timeout:g} s"))
 
     def _call(self, batch: Batch) -> Refusal | None:
         try:
@@ -123,7 +125,7 @@ class Consumer:
             self._guarded(self._refuse, batch, refusal)
 
     def _refuse(self, batch: Batch, refusal: Refusal) -> None:
-        self._receiver.refuse(batch, refusal.cause, refusal.messages, self._manner.ladder)
+        self._receiver.refuse(batch, refusal.cause, refusal.messages, self._manner().ladder)
 
     def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
         """What others have got meanwhile is theirs; we go on."""
@@ -133,7 +135,7 @@ class Consumer:
             log.warning("%s", error)
 
     def _keep(self) -> None:
-        while not self._workers.stopping.wait(self._manner.upkeep):
+        while not self._workers.stopping.wait(self._manner().upkeep):
             try:
                 self.tend()
             except BrookError as error:

@@ -16,7 +16,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 
-from brook.errors import BrookError, StoreFailed
+from brook.errors import BrookError, Forbidden, StoreFailed
 from brook.packing import Body, Extra, Run, pack
 
 NAP = 0.05
@@ -117,6 +117,14 @@ def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]]) -> Non
     runs = [run for send in many for run in send.runs] + [run for _, runs in packed for run in runs]
     try:
         firsts = iter(append(runs))
+    except Forbidden as error:
+        # Nothing was stored; those whose topics may be written to must not suffer.
+        if len(sends) == 1:
+            sends[0].error = error
+        else:
+            for send in sends:
+                _commit([send], append)
+        return
     except BaseException as error:
         for send in sends:
             send.error = _for_others(error)

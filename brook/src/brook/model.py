@@ -16,6 +16,9 @@ Durability = Literal["full", "normal", "off"]
 # or the first message that was sent at a time or later.
 Position: TypeAlias = Literal["earliest", "latest"] | int | datetime
 
+# What a topic may be used for.
+Rule = Literal["read-write", "write-only", "read-only", "closed"]
+
 
 class MessageId(NamedTuple):
     topic: str

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -20,11 +21,12 @@ from brook.consumer import Consumer, Manner
 from brook.errors import BadSetting, BrookError
 from brook.group_commit import GroupCommit
 from brook.identity import new_client_id
-from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Position
+from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Position, Rule
 from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
-from brook.retrying import LADDER
+from brook.retention import clean_topic
 from brook.sending import Sender
+from brook.settings import LiveSettings, Settings, checked
 from brook.stores.base import Store
 from brook.topics import Topics
 from brook.urls import open_store
@@ -38,10 +40,10 @@ class Brook:
         *,
         durability: Durability = "full",
         client: str | None = None,
-        auto_create: bool = True,
-        max_body: int = 4 * 1024 * 1024,
-        lease: float = 60.0,
-        ladder: Sequence[float] = LADDER,
+        auto_create: bool | None = None,
+        max_body: int | None = None,
+        lease: float | None = None,
+        ladder: Sequence[float] | None = None,
         patience: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -54,23 +56,22 @@ class Brook:
         ladder: seconds to wait before each retry; what fails after the last of them is dead.
         patience: seconds to wait for a database that others have locked.
         clock: the wall clock, in seconds.
+        auto_create, max_body, lease and ladder stand in for the queue's settings of these names.
         """
         _require(durability in get_args(Durability), "durability", durability, "full, normal or off")
-        _require(max_body > 0, "max_body", max_body, "a number of bytes above 0")
-        _require(lease > 0, "lease", lease, "a number of seconds above 0")
+        given = {"auto_create": auto_create, "max_body": max_body, "lease": lease, "ladder": ladder}
+        overrides = {name: checked(name, value) for name, value in given.items() if value is not None}
         _require(patience >= 0, "patience", patience, "a number of seconds from 0 on")
         self.client = new_client_id(client)
-        self._lease = lease
-        self._ladder = tuple(ladder)
         self._clock = clock
         self._consumers: list[Consumer | Listening] = []
         self._store: Store = open_store(url, durability=durability, patience=patience)
         self._topics = Topics(self._store)
-        self._receiver = Receiver(self._store, self._topics, client=self.client, lease=lease, clock=clock)
+        self._settings = LiveSettings(self._store, overrides, clock)
+        self._receiver = Receiver(self._store, self._topics, self._settings, client=self.client, clock=clock)
         self._archive = Archive(self._store, self._topics)
         commit = GroupCommit(lambda runs: self._store.append(runs, clock()))
-        self._auto_create = auto_create
-        self._sender = Sender(commit, self._topics, auto_create=auto_create, max_body=max_body)
+        self._sender = Sender(commit, self._topics, self._settings)
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +115,44 @@ class Brook:
     def topics(self) -> dict[str, int]:
         """The ids of all topics, by name."""
         return self._store.topics()
+
+    def rules(self) -> dict[str, Rule]:
+        """What each topic may be used for, by name."""
+        rules = self._store.rules()
+        return {name: rules[topic] for name, topic in self.topics().items()}
+
+    def set_rule(self, topic: str, rule: Rule) -> None:
+        """Say what the topic may be used for; every call of every process is held to it from here on."""
+        _require(rule in get_args(Rule), "rule", rule, ", ".join(get_args(Rule)))
+        (topic_id,) = self._topics.ids([topic])
+        self._store.set_rule(topic_id, rule)
+
+    # --- settings
+
+    @property
+    def settings(self) -> Settings:
+        """What holds now; a change by another process is seen within a second."""
+        return self._settings.now
+
+    def set(self, name: str, value: object) -> None:
+        """Change a setting, for every process that has the queue open; None: back to its default."""
+        self._settings.change(name, value)
+
+    # --- retention
+
+    def clean(self, *, keep_seconds: float | None = None, keep_bytes: int | None = None) -> dict[str, int]:
+        """Delete what is too old or too much, in small transactions; how many messages of each topic.
+
+        keep_seconds, keep_bytes: of each topic, instead of the settings of these names. Read or not, it goes; but
+        what a group has in flight stays, and so does what is among its dead letters.
+        """
+        given = {"keep_seconds": keep_seconds, "keep_bytes": keep_bytes}
+        overrides = {name: checked(name, value) for name, value in given.items() if value is not None}
+        limits = replace(self.settings, **overrides)
+        cleaned = {
+            name: clean_topic(self._store, topic, limits, self._clock()) for name, topic in self.topics().items()
+        }
+        return {name: messages for name, messages in cleaned.items() if messages}
 
     # --- sending
 
@@ -194,7 +233,7 @@ class Brook:
 
     def refuse(self, batch: Batch, cause: str, messages: Collection[Message] | None = None) -> None:
         """Have these messages of the batch again later, as the ladder says; all by default. The others are done."""
-        self._receiver.refuse(batch, cause, messages, self._ladder)
+        self._receiver.refuse(batch, cause, messages, self.settings.ladder)
 
     def renew(self, batch: Batch) -> None:
         """Let the batch's lease begin anew."""
@@ -209,31 +248,33 @@ class Brook:
         topics: str | Iterable[str] | None = None,
         *,
         group: str,
-        threads: int = 5,
-        batch: int = 10,
+        threads: int | None = None,
+        batch: int | None = None,
         start: Position = "earliest",
         ordered: bool | None = None,
         tags: Iterable[str] | None = None,
         ladder: Sequence[float] | None = None,
-        timeout: float = 1800.0,
+        timeout: float | None = None,
     ) -> Callable[[Handler], Consumer]:
         """Have a function called with the group's messages, a list of them at a time, until close().
 
         threads: how many call it at once; 0: nobody does but you, by step() and tend().
-        ladder: instead of the queue's own.
         timeout: seconds that it may take for a batch before others get it.
+        threads, batch, ladder and timeout stand in for the queue's settings of these names.
         topics, start, ordered, tags: as in subscribe().
         """
-        _require(threads >= 0, "threads", threads, "a number from 0 on")
-        _require(batch > 0, "batch", batch, "a number above 0")
-        _require(timeout > 0, "timeout", timeout, "a number of seconds above 0")
+        given = {"threads": threads, "batch": batch, "ladder": ladder, "timeout": timeout}
+        overrides = {name: checked(name, value) for name, value in given.items() if value is not None}
         names = None if topics is None else self._named(topics)
         self.subscribe(group, names, start=start, ordered=ordered, tags=tags)
-        steps = self._ladder if ladder is None else tuple(ladder)
-        manner = Manner(threads, batch, steps, timeout, upkeep=min(self._lease, timeout) / 3)
+
+        def manner() -> Manner:
+            now = replace(self.settings, **overrides)
+            return Manner(now.batch, now.ladder, now.timeout, upkeep=min(now.lease, now.timeout) / 3)
 
         def begin(handler: Handler) -> Consumer:
-            consumer = Consumer(self._receiver, handler, group, names, manner, self._clock)
+            count = replace(self.settings, **overrides).threads
+            consumer = Consumer(self._receiver, handler, group, names, count, manner, self._clock)
             self._consumers.append(consumer)
             consumer.start()
             return consumer
@@ -343,7 +384,7 @@ class Brook:
 
     def _named(self, topics: str | Iterable[str]) -> list[str]:
         names = [topics] if isinstance(topics, str) else list(topics)
-        if self._auto_create:
+        if self.settings.auto_create:
             self._topics.create(names)
         return names
 

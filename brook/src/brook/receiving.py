@@ -8,6 +8,7 @@ from brook.errors import LeaseLost
 from brook.model import Batch, Claimed, Message
 from brook.packing import Extra, Piece, pick
 from brook.retrying import behind, refused
+from brook.settings import LiveSettings
 from brook.stores.base import ClaimRequest, Store
 from brook.topics import Topics
 from brook.workers import FIRST_NAP, LONGEST_NAP
@@ -21,11 +22,13 @@ class Wanted(NamedTuple):
 
 
 class Receiver:
-    def __init__(self, store: Store, topics: Topics, *, client: str, lease: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, store: Store, topics: Topics, settings: LiveSettings, *, client: str, clock: Callable[[], float]
+    ) -> None:
         self._store = store
         self._topics = topics
         self._client = client
-        self._lease = lease
+        self._settings = settings
         self._clock = clock
 
     def receive(self, wanted: Wanted, wait: float) -> Batch:
@@ -63,7 +66,7 @@ class Receiver:
 
     def renew(self, batch: Batch) -> None:
         if batch.claimed is not None:
-            until = self._clock() + self._lease
+            until = self._clock() + self._settings.now.lease
             self._require_held(batch, self._store.renew(batch.claimed.receipt, until))
 
     def hand_back(self, batch: Batch) -> None:
@@ -71,11 +74,14 @@ class Receiver:
             self._store.renew(batch.claimed.receipt, 0.0)
 
     def _claim(self, wanted: Wanted, topics: frozenset[int] | None) -> Batch:
+        lease = self._settings.now.lease
         request = ClaimRequest(
-            wanted.group, topics, wanted.max_messages, self._client, self._clock(), self._lease, wanted.max_attempts
+            wanted.group, topics, wanted.max_messages, self._client, self._clock(), lease, wanted.max_attempts
         )
         claimed = self._store.claim(request)
         pieces = self._store.read(claimed.receipt) if claimed else []
+        if claimed and not pieces:
+            self._store.skip_deleted(wanted.group)
         self._topics.require({piece.topic for piece in pieces})
         if claimed and claimed.ordered:
             claimed, pieces = self._let_wait(claimed, pieces)
@@ -101,7 +107,7 @@ class Receiver:
         if batch.claimed is not None and held < batch.claimed.messages:
             raise LeaseLost(
                 f"{batch.claimed.messages - held} of {batch.claimed.messages} messages of group {batch.group!r} "
-                f"have gone to others after {self._lease} s: renew() in time, or open with a longer lease"
+                f"have gone to others after {self._settings.now.lease} s: renew() in time, or open with a longer lease"
             )
 
 

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from functools import partial
 
 from brook.claiming import Range, Setback
-from brook.errors import UnknownGroup, UnknownTopic
+from brook.errors import Forbidden, UnknownGroup, UnknownTopic
 from brook.identity import new_client_id
-from brook.model import Claimed
+from brook.model import Claimed, Rule
 from brook.packing import Piece, Run, pack
 from brook.stores.base import ClaimRequest, Death, Store, Waiting
 
@@ -409,6 +409,89 @@ def anybody_may_look(open_one: Open) -> None:
     assert store.scan(a, 6, None, runs=9) == [], "there is nothing behind the end"
 
 
+def rules_are_kept_on_every_call(open_one: Open) -> None:
+    store, other = open_one(), open_one()
+    a, b = _create(store, "a", "b")
+    store.append([*_run(a, 4), *_run(b, 1)], NOW)
+    _subscribe_all(store)
+    claimed, _ = _receive(store, limit=1)
+    for rule, writable, readable in RULES:
+        other.set_rule(a, rule)
+        assert store.rules() == {a: rule, b: "read-write"}, "the rules are not what was set"
+        with contextlib.nullcontext() if writable else _raises(Forbidden):
+            store.append(_run(a, 1), NOW)
+        with contextlib.nullcontext() if writable else _raises(Forbidden):
+            store.append([*_run(b, 1), *_run(a, 1)], NOW)
+        with contextlib.nullcontext() if readable else _raises(Forbidden):
+            store.claim(_request(topics=frozenset({a})))
+        with contextlib.nullcontext() if readable else _raises(Forbidden):
+            store.scan(a, 0, None, runs=1)
+        if not readable:
+            assert a not in _offsets(_drain(store, now=NOW + 9 * LEASE)), "handed out of a topic that nobody may read"
+    assert store.scan(b, 3, None, runs=9) == [], "something was stored though it was refused"
+    assert store.ack(claimed) == 1, "what was in flight before cannot be acked"
+
+
+def settings_are_kept(open_one: Open) -> None:
+    store, other = open_one(), open_one()
+    assert store.settings() == {}, "a new store has no settings"
+    store.set_setting("a", "1")
+    store.set_setting("b", "[2]")
+    other.set_setting("a", "3")
+    assert store.settings() == {"a": "3", "b": "[2]"}, "settings are not what was set"
+    store.set_setting("b", None)
+    assert other.settings() == {"a": "3"}, "a setting that was dropped is still there"
+
+
+def retention_spares_what_is_in_flight(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    for second in range(8):
+        store.append([*_run(a, 1), *_run(b, 1)], NOW + second)
+    _subscribe_all(store)
+    store.subscribe("idle", [a], "earliest")
+    claimed = [store.claim(_request(topics=frozenset({a}), limit=1)) for _ in range(4)]
+    held, late, dead, done = [each.receipt for each in claimed if each]
+    store.settle(late, [Setback(Range(a, 1, 1), NOW + 99, "busy")], NOW, finished=True)
+    store.settle(dead, [Setback(Range(a, 2, 1), None, "broken")], NOW, finished=True)
+    store.ack(done)
+    assert store.stored_bytes(a) == 32, "8 bodies of 4 bytes"
+    step = store.clean(a, 0, NOW + 6, 0, runs=5)
+    assert (step.messages, step.bytes, step.next) == (2, 8, 5), f"of 5 runs, 3 are in flight: {step}"
+    step = store.clean(a, 5, NOW + 6, 0, runs=5)
+    assert (step.messages, step.next) == (1, None), f"only what was sent before: {step}"
+    assert _offsets(store.scan(a, 0, None, runs=99)) == {a: [0, 1, 2, 6, 7]}, "not what is in flight, and what is new"
+    assert _offsets(store.scan(b, 0, None, runs=99)) == {b: [*range(8)]}, "another topic was touched"
+    assert (store.lag("idle"), _offsets(_drain(store, "idle"))) == (2, {a: [6, 7]}), "a group waits for what is gone"
+    assert _offsets(store.read(held)) == {a: [0]}, "what is in flight cannot be read"
+    step = store.clean(a, 0, 0, 8, runs=99)
+    assert (step.messages, step.bytes) == (2, 8), f"8 bytes too many are 2 messages: {step}"
+    store.ack(held)
+
+
+def groups_go_on_behind_what_is_gone(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    store.append([*_run(a, 3), *_run(b, 3)], NOW)
+    _subscribe_all(store)
+    store.subscribe("late", [a], "earliest")
+    store.clean(a, 0, NOW + 1, 0, runs=9)
+    store.append(_run(a, 1), NOW)
+    for group in ("g", "late"):
+        store.skip_deleted(group)
+    assert (store.lag("g"), store.lag("late")) == (4, 1), "lag counts what is gone"
+    assert _offsets(_drain(store)) == {a: [3], b: [0, 1, 2]}, "not everything that is there"
+    store.skip_deleted("g")
+    assert store.append(_run(a, 1), NOW) == [4], "offsets must not come again"
+
+
+RULES: tuple[tuple[Rule, bool, bool], ...] = (  # writable, readable
+    ("write-only", True, False),
+    ("read-only", False, True),
+    ("closed", False, False),
+    ("read-write", True, True),
+)
+
 CHECKS: tuple[Check, ...] = (
     offsets_are_dense_under_concurrency,
     runs_of_one_append_follow_each_other,
@@ -435,6 +518,10 @@ CHECKS: tuple[Check, ...] = (
     positions_are_found,
     a_reset_begins_anew,
     anybody_may_look,
+    rules_are_kept_on_every_call,
+    settings_are_kept,
+    retention_spares_what_is_in_flight,
+    groups_go_on_behind_what_is_gone,
 )
 
 

@@ -81,6 +81,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (group_id, place)
         ) WITHOUT ROWID""",
     ),
+    (
+        "ALTER TABLE brook_topic ADD COLUMN rule TEXT NOT NULL DEFAULT 'read-write'",
+        "ALTER TABLE brook_run ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0",
+        "UPDATE brook_run SET bytes = coalesce((SELECT length(data) FROM brook_body WHERE id = body), 0)",
+        # Kept apart, so that the id of a body that somebody deleted is not used again.
+        "ALTER TABLE brook_schema ADD COLUMN last_body INTEGER NOT NULL DEFAULT 0",
+        "UPDATE brook_schema SET last_body = (SELECT coalesce(max(id), 0) FROM brook_body)",
+        "CREATE TABLE brook_setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    ),
 )
 
 # --- schema
@@ -98,6 +107,12 @@ ALL_TOPICS = "SELECT name, id FROM brook_topic"
 
 ADD_TOPIC = "INSERT INTO brook_topic (name) VALUES (?) ON CONFLICT DO NOTHING"
 
+RULES = "SELECT id, rule FROM brook_topic"
+
+SET_RULE = "UPDATE brook_topic SET rule = ?2 WHERE id = ?1"
+
+UNREADABLE = "SELECT id FROM brook_topic WHERE rule IN ('write-only', 'closed')"
+
 # Groups that follow everything get the topics that they do not have yet, from the start.
 FOLLOW_NEW_TOPICS = """
     INSERT INTO brook_progress (group_id, topic, next)
@@ -107,16 +122,18 @@ FOLLOW_NEW_TOPICS = """
 
 # --- sending
 
-# The last body's id, as that of topic 0, and the next offsets of the topics whose ids are in a JSON array.
+# The last body's id, as that of topic 0, and next offset and rule of the topics whose ids are in a JSON array.
 NEXT_OFFSETS = """
-    SELECT 0, coalesce(max(id), 0) FROM brook_body
+    SELECT 0, last_body, 'read-write' FROM brook_schema
     UNION ALL
-    SELECT id, next FROM brook_topic WHERE id IN (SELECT value FROM json_each(?))
+    SELECT id, next, rule FROM brook_topic WHERE id IN (SELECT value FROM json_each(?))
 """
+
+MOVE_LAST_BODY = "UPDATE brook_schema SET last_body = ?"
 
 ADD_BODY = "INSERT INTO brook_body (id, data, sizes, extras) VALUES (?, ?, ?, ?)"
 
-ADD_RUN = "INSERT INTO brook_run (place, count, sent, body) VALUES (?, ?, ?, ?)"
+ADD_RUN = "INSERT INTO brook_run (place, count, sent, body, bytes) VALUES (?, ?, ?, ?, ?)"
 
 MOVE_NEXT_OFFSET = "UPDATE brook_topic SET next = ?2 WHERE id = ?1"
 
@@ -279,6 +296,48 @@ RENEW = "UPDATE brook_receipt SET expires = ?2 WHERE id = ?1"
 CLAIMED_COUNT = "SELECT coalesce(sum(count), 0) FROM brook_claim WHERE receipt = ?"
 
 EXPIRE_ALL_OF = "UPDATE brook_receipt SET expires = 0 WHERE client = ?"
+
+# --- retention
+
+STORED_BYTES = "SELECT coalesce(sum(bytes), 0) FROM brook_run WHERE place >= ? AND place < ?"
+
+OLDEST_RUNS = """
+    SELECT place, count, sent, body, bytes FROM brook_run WHERE place >= ? AND place < ? ORDER BY place LIMIT ?
+"""
+
+# What any group has in flight, or has given up, between two places.
+IN_FLIGHT = """
+    SELECT place, count FROM brook_claim WHERE place < :end AND place + count > :first
+    UNION ALL
+    SELECT place, count FROM brook_retry WHERE place < :end AND place + count > :first
+    UNION ALL
+    SELECT place, 1 FROM brook_dead WHERE place < :end AND place >= :first
+"""
+
+DROP_RUN = "DELETE FROM brook_run WHERE place = ?"
+
+DROP_BODY = "DELETE FROM brook_body WHERE id = ?"
+
+# Groups that are not there yet go on behind what was deleted.
+PASS_OVER = "UPDATE brook_progress SET next = ?2 WHERE topic = ?1 AND next < ?2"
+
+# The first run that is whole and holds a place, or a later one.
+NEXT_WHOLE_RUN = """
+    SELECT place FROM brook_run
+    WHERE place >= coalesce((SELECT max(place) FROM brook_run WHERE place <= :first), :first)
+      AND place < :end
+      AND place + count > :first
+      AND EXISTS (SELECT 1 FROM brook_body WHERE id = body)
+    ORDER BY place LIMIT 1
+"""
+
+# --- settings
+
+SETTINGS = "SELECT name, value FROM brook_setting"
+
+SET_SETTING = "INSERT INTO brook_setting VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+DROP_SETTING = "DELETE FROM brook_setting WHERE name = ?"
 
 # --- watching
 

@@ -7,7 +7,7 @@
    It moves only in the transaction that writes the claim for exactly the offsets it moves over, and
    only over committed ones (by 1, all below the topic's next offset are). So every committed message
    is at every moment above its group's progress, or in one claim, or waiting for a retry, or dead, or
-   acked.
+   acked; or it was deleted, by retention, which moves the progress over what it deletes, or by hand.
 3. *One owner.* A message is in at most one claim of a group: claims of new messages begin at the
    progress, under the lock of rule 1, and one that changes hands is moved by the transaction that
    gives it the new receipt. It changes hands only once its lease is over or its client is certainly
@@ -21,14 +21,15 @@
 7. *Reset.* A reset moves the progress of a group in a topic, and in the same transaction drops what the
    group has in flight there and what it has given up from the new place on: rules 2 to 4 hold again,
    from there. Nothing else is written, whatever the distance.
-8. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
+8. *Rules.* What a topic may be used for is looked at in the transaction that uses it.
+9. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
 """
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from brook.claiming import Range, Setback
-from brook.model import Claimed, Position
+from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run
 
 
@@ -57,6 +58,14 @@ class Waiting(NamedTuple):
     due: float
 
 
+class Cleaned(NamedTuple):
+    """What one step of retention did."""
+
+    messages: int
+    bytes: int
+    next: int | None  # the offset to go on from; None: the rest is to stay
+
+
 class Store(Protocol):
     """A database. Every method may be called from any thread."""
 
@@ -66,8 +75,14 @@ class Store(Protocol):
     def create_topics(self, names: Collection[str]) -> None:
         """Topics that are there already stay as they are."""
 
+    def rules(self) -> dict[int, Rule]:
+        """What each topic may be used for."""
+
+    def set_rule(self, topic: int, rule: Rule) -> None:
+        """From here on, for everybody."""
+
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
-        """Store all messages in one transaction; the first offset of each run."""
+        """Store all messages in one transaction; the first offset of each run. Forbidden by a topic's rule."""
 
     def subscribe(
         self,
@@ -130,6 +145,25 @@ class Store(Protocol):
 
     def drop_dead(self, group: str, messages: Collection[tuple[int, int]]) -> int:
         """Forget the dead letters; how many were there."""
+
+    def stored_bytes(self, topic: int) -> int:
+        """How large the topic's bodies are together."""
+
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        """Delete, of the first so many runs from an offset on, what is too old or too much.
+
+        before: what was sent earlier is too old. excess: so many bytes are too many.
+        What any group has in flight or among its dead letters stays.
+        """
+
+    def skip_deleted(self, group: str) -> None:
+        """Let the group go on behind what is not there any more."""
+
+    def settings(self) -> dict[str, str]:
+        """All that were set, as JSON."""
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        """None: back to the default."""
 
     def close(self) -> None:
         """Release the database; a second call does nothing."""

@@ -12,14 +12,22 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from brook.claiming import Range, Setback, share_out, take
-from brook.errors import UnknownTopic
-from brook.model import Claimed, Durability, Position
+from brook.errors import Forbidden, UnknownTopic
+from brook.model import Claimed, Durability, Position, Rule
 from brook.packing import Piece, Run
 from brook.sql import sqlite as sql
 from brook.stores import sqlite_claims as claims
-from brook.stores.base import ClaimRequest, Death, Waiting
+from brook.stores import sqlite_retention as retention
+from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting
 from brook.stores.sqlite_database import PAGE, Database
-from brook.stores.sqlite_places import offset_at, to_piece, to_place, topic_and_offset, topic_bounds
+from brook.stores.sqlite_places import (
+    offset_at,
+    require_readable,
+    to_piece,
+    to_place,
+    topic_and_offset,
+    topic_bounds,
+)
 
 
 class SqliteStore:
@@ -37,6 +45,14 @@ class SqliteStore:
             db.executemany(sql.ADD_TOPIC, [(name,) for name in names])
             db.execute(sql.FOLLOW_NEW_TOPICS)
 
+    def rules(self) -> dict[int, Rule]:
+        with self._database.reading() as db:
+            return dict(db.execute(sql.RULES).fetchall())
+
+    def set_rule(self, topic: int, rule: Rule) -> None:
+        with self._database.writing() as db:
+            db.execute(sql.SET_RULE, (topic, rule))
+
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         with self._database.writing(_logged(runs)) as db:
             nexts = _next_offsets(db, {run.topic for run in runs})
@@ -47,10 +63,14 @@ class SqliteStore:
                 nexts[run.topic] += run.messages
             ids = range(last_body + 1, last_body + 1 + len(runs))
             sent = int(now * 1000)
+            db.execute(sql.MOVE_LAST_BODY, (last_body + len(runs),))
             db.executemany(sql.ADD_BODY, [(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
             db.executemany(
                 sql.ADD_RUN,
-                [(to_place(r.topic, f), r.messages, sent, i) for i, f, r in zip(ids, firsts, runs, strict=True)],
+                [
+                    (to_place(run.topic, first), run.messages, sent, body, len(run.data))
+                    for body, first, run in zip(ids, firsts, runs, strict=True)
+                ],
             )
             db.executemany(sql.MOVE_NEXT_OFFSET, nexts.items())
         return firsts
@@ -86,12 +106,14 @@ class SqliteStore:
 
     def offset_at(self, topic: int, position: Position) -> int:
         with self._database.reading() as db:
+            require_readable(db, {topic})
             return offset_at(db, topic, position)
 
     def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
         last = topic_bounds(topic)[1] if end is None else to_place(topic, end)
         wanted = {"first": to_place(topic, first), "end": last, "runs": runs, "needle": needle}
         with self._database.reading() as db:
+            require_readable(db, {topic})
             return [to_piece(row) for row in db.execute(sql.RUNS_BETWEEN, wanted).fetchall()]
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
@@ -171,6 +193,29 @@ class SqliteStore:
             group_id = claims.find_group(db, group).id
             return sum(db.execute(sql.DROP_DEAD, (group_id, to_place(*each))).rowcount for each in messages)
 
+    def stored_bytes(self, topic: int) -> int:
+        with self._database.reading() as db:
+            return int(db.execute(sql.STORED_BYTES, topic_bounds(topic)).fetchone()[0])
+
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        with self._database.writing(PAGE * (runs + 4)) as db:
+            return retention.clean(db, topic, first, before, excess, runs)
+
+    def skip_deleted(self, group: str) -> None:
+        with self._database.writing() as db:
+            retention.skip_deleted(db, claims.find_group(db, group).id)
+
+    def settings(self) -> dict[str, str]:
+        with self._database.reading() as db:
+            return dict(db.execute(sql.SETTINGS).fetchall())
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        with self._database.writing() as db:
+            if value is None:
+                db.execute(sql.DROP_SETTING, (name,))
+            else:
+                db.execute(sql.SET_SETTING, (name, value))
+
     def close(self) -> None:
         self._database.close()
 
@@ -188,9 +233,12 @@ class SqliteStore:
 
 def _next_offsets(db: sqlite3.Connection, topics: set[int]) -> dict[int, int]:
     """And the last body's id, as the next offset of topic 0."""
-    nexts = dict(db.execute(sql.NEXT_OFFSETS, (str(list(topics)),)).fetchall())
-    _require_none_missing(topics - nexts.keys())
-    return nexts
+    rows = db.execute(sql.NEXT_OFFSETS, (str(list(topics)),)).fetchall()
+    _require_none_missing(topics - {topic for topic, _, _ in rows})
+    for topic, _, rule in rows:
+        if rule in ("read-only", "closed"):
+            raise Forbidden(f"topic {topic} is {rule}: nothing can be sent to it: change its rule, or send elsewhere")
+    return {topic: following for topic, following, _ in rows}
 
 
 def _require_none_missing(topics: set[int]) -> None:

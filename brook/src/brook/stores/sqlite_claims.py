@@ -12,7 +12,7 @@ from brook.errors import UnknownGroup
 from brook.identity import is_dead
 from brook.sql import sqlite as sql
 from brook.stores.base import ClaimRequest
-from brook.stores.sqlite_places import to_place, topic_and_offset, topic_bounds
+from brook.stores.sqlite_places import require_readable, to_place, topic_and_offset, topic_bounds, unreadable
 
 ABANDONED = "handed out {} times and never acked: its clients died or let the lease run out"
 
@@ -76,11 +76,12 @@ def look(db: sqlite3.Connection, version: int, request: ClaimRequest) -> Outlook
 
 
 def find_offer(db: sqlite3.Connection, group: Group, request: ClaimRequest) -> Offer:
+    require_readable(db, request.topics or ())
     out = receipts(db, group)
     gone = [receipt for receipt in out if receipt.is_lost(request.now)]
     # In an ordered group a topic that somebody has is nobody else's.
     kept = [receipt for receipt in out if receipt not in gone] if group.ordered else []
-    taken = {each.topic for receipt in kept for each in held(db, receipt.id)}
+    taken = unreadable(db) | {each.topic for receipt in kept for each in held(db, receipt.id)}
 
     def is_open(each: Range) -> bool:
         return each.topic not in taken and (request.topics is None or each.topic in request.topics)

@@ -3,9 +3,11 @@
 import json
 import math
 import sqlite3
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
+from brook.errors import Forbidden
 from brook.model import Position
 from brook.packing import Piece, cut
 from brook.sql import sqlite as sql
@@ -47,3 +49,13 @@ def offset_at(db: sqlite3.Connection, topic: int, position: Position) -> int:
     else:
         row = db.execute(sql.FIRST_PLACE, topic_bounds(topic)).fetchone()
     return int(end) if row is None or row[0] is None else row[0] & _OFFSET_MASK
+
+
+def unreadable(db: sqlite3.Connection) -> set[int]:
+    """The topics that nobody may read."""
+    return {topic for (topic,) in db.execute(sql.UNREADABLE).fetchall()}
+
+
+def require_readable(db: sqlite3.Connection, topics: Collection[int]) -> None:
+    if forbidden := unreadable(db).intersection(topics):
+        raise Forbidden(f"topic {min(forbidden)}: its rule lets nobody read it: change its rule, or leave it out")
