@@ -1,5 +1,7 @@
 """Brook: a stream queue inside your SQL database."""
 
+from brook.aio import AsyncBrook
+from brook.broadcast import Listener
 from brook.consumer import Consumer
 from brook.errors import (
     BadMessage,
@@ -26,9 +28,11 @@ from brook.packing import Piece, Run
 from brook.queue import Brook
 from brook.retrying import LADDER
 from brook.settings import Settings
+from brook.transaction import Transaction
 
 __all__ = [
     "LADDER",
+    "AsyncBrook",
     "BadMessage",
     "BadSetting",
     "BadUrl",
@@ -44,6 +48,7 @@ __all__ = [
     "DeadLetter",
     "Forbidden",
     "LeaseLost",
+    "Listener",
     "Message",
     "MessageId",
     "MissingDirectory",
@@ -56,6 +61,7 @@ __all__ = [
     "SchemaTooNew",
     "Settings",
     "StoreFailed",
+    "Transaction",
     "UnknownGroup",
     "UnknownTopic",
 ]

@@ -29,6 +29,7 @@ from brook.sending import Sender
 from brook.settings import LiveSettings, Settings, checked
 from brook.stores.base import Store
 from brook.topics import Topics
+from brook.transaction import Transaction, dbapi_connection
 from brook.urls import open_store
 from brook.workers import Handler
 
@@ -166,14 +167,11 @@ class Brook:
         properties: Mapping[str, str] | None = None,
     ) -> MessageId:
         """Store a message. Once this returns it is there to stay, as durability says."""
-        extra = (key, tags, dict(properties or {})) if key is not None or tags or properties else None
-        return MessageId(topic, self._sender.one(topic, body, extra))
+        return self._sender.send(topic, body, key, tags, properties)
 
     def send_many(self, messages: Iterable[Outgoing]) -> list[MessageId]:
         """Store all the messages or none."""
-        many = list(messages)
-        offsets = self._sender.append([m.topic for m in many], [m.body for m in many], [m.extra for m in many])
-        return [MessageId(m.topic, offset) for m, offset in zip(many, offsets, strict=True)]
+        return self._sender.send_many(list(messages))
 
     def append(self, topics: Sequence[int | str], bodies: Sequence[Body]) -> list[int]:
         """Store all the messages or none: bodies[i] in topics[i], an id or a name; the offset of each."""
@@ -186,6 +184,15 @@ class Brook:
         even if it wants one message of it, so let a run be some 64 KiB at most.
         """
         return self._sender.append_runs(runs)
+
+    def within(self, connection: object) -> Transaction:
+        """Send in a transaction of your own: stored with your rows, or not at all.
+
+        connection: the database connection that has your transaction, a SQLAlchemy Session or Connection, or a
+        Django connection; to the same database as the queue.
+        """
+        writer = self._store.within(dbapi_connection(connection))
+        return Transaction(writer, Topics(writer, self._topics.names), self._settings, self._clock)
 
     # --- receiving
 
@@ -238,6 +245,10 @@ class Brook:
     def renew(self, batch: Batch) -> None:
         """Let the batch's lease begin anew."""
         self._receiver.renew(batch)
+
+    def hand_back(self, batch: Batch) -> None:
+        """Let others have the batch at once."""
+        self._receiver.hand_back(batch)
 
     def lag(self, group: str) -> int:
         """How many messages of its topics the group is not done with; 0: it has read to the end, for now."""

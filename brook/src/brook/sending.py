@@ -1,10 +1,11 @@
 """From messages to runs, and from the runs' offsets back to the messages'."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from brook.errors import BadMessage, BodyTooLarge
 from brook.group_commit import GroupCommit
+from brook.model import MessageId, Outgoing
 from brook.packing import Body, Extra, Run, largest_body, pack
 from brook.settings import LiveSettings
 from brook.topics import Topics
@@ -15,6 +16,17 @@ class Sender:
         self._commit = commit
         self._topics = topics
         self._settings = settings
+
+    def send(
+        self, topic: str, body: Body, key: str | None, tags: Sequence[str], properties: Mapping[str, str] | None
+    ) -> MessageId:
+        extra = (key, tags, dict(properties or {})) if key is not None or tags or properties else None
+        return MessageId(topic, self.one(topic, body, extra))
+
+    def send_many(self, messages: Sequence[Outgoing]) -> list[MessageId]:
+        names, bodies = [m.topic for m in messages], [m.body for m in messages]
+        offsets = self.append(names, bodies, [m.extra for m in messages])
+        return [MessageId(name, offset) for name, offset in zip(names, offsets, strict=True)]
 
     def one(self, topic: str, body: Body, extra: Extra | None) -> int:
         self._check_size(len(body))

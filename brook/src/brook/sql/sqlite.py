@@ -122,6 +122,9 @@ FOLLOW_NEW_TOPICS = """
 
 # --- sending
 
+# Changes nothing, and takes the write lock.
+TAKE_WRITE_LOCK = "UPDATE brook_schema SET version = version WHERE 0"
+
 # The last body's id, as that of topic 0, and next offset and rule of the topics whose ids are in a JSON array.
 NEXT_OFFSETS = """
     SELECT 0, last_body, 'read-write' FROM brook_schema

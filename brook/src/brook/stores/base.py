@@ -1,8 +1,10 @@
 """What every store must do, and the rules that make it a queue.
 
 1. *Dense, in commit order.* A topic's offsets are handed out inside the transaction that stores the
-   messages, under a lock that is held until it has committed. So offset n is committed before n + 1
-   is handed out, a rolled-back transaction leaves no gap, and whoever sees n sees all before it.
+   messages, under a lock that is held until it has committed, be the transaction ours or the caller's
+   own. So offset n is committed before n + 1 is handed out: however long a transaction stays open
+   after it took its place, nobody is behind it, and no group can have passed it by; one that is rolled back
+   leaves no gap to wait for; and whoever sees n sees all before it.
 2. *Never skipped.* A group's progress in a topic is the offset below which everything has been claimed.
    It moves only in the transaction that writes the claim for exactly the offsets it moves over, and
    only over committed ones (by 1, all below the topic's next offset are). So every committed message
@@ -66,8 +68,8 @@ class Cleaned(NamedTuple):
     next: int | None  # the offset to go on from; None: the rest is to stay
 
 
-class Store(Protocol):
-    """A database. Every method may be called from any thread."""
+class Writer(Protocol):
+    """What can be done in a transaction of the caller's own."""
 
     def topics(self) -> dict[str, int]:
         """The ids of all topics by name."""
@@ -75,14 +77,24 @@ class Store(Protocol):
     def create_topics(self, names: Collection[str]) -> None:
         """Topics that are there already stay as they are."""
 
+    def append(self, runs: Sequence[Run], now: float) -> list[int]:
+        """Store all messages in one transaction; the first offset of each run. Forbidden by a topic's rule."""
+
+
+class Store(Writer, Protocol):
+    """A database. Every method may be called from any thread."""
+
+    def within(self, connection: object) -> Writer:
+        """Write in the transaction of this DBAPI connection: committed with it or not at all.
+
+        What it appends has its offsets at once, and by rule 1 nobody gets later ones before it has ended.
+        """
+
     def rules(self) -> dict[int, Rule]:
         """What each topic may be used for."""
 
     def set_rule(self, topic: int, rule: Rule) -> None:
         """From here on, for everybody."""
-
-    def append(self, runs: Sequence[Run], now: float) -> list[int]:
-        """Store all messages in one transaction; the first offset of each run. Forbidden by a topic's rule."""
 
     def subscribe(
         self,

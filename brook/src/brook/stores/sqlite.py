@@ -7,18 +7,18 @@ claimed does not change.
 """
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from brook.claiming import Range, Setback, share_out, take
-from brook.errors import Forbidden, UnknownTopic
+from brook.errors import UnknownTopic
 from brook.model import Claimed, Durability, Position, Rule
 from brook.packing import Piece, Run
 from brook.sql import sqlite as sql
 from brook.stores import sqlite_claims as claims
 from brook.stores import sqlite_retention as retention
-from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting
+from brook.stores import sqlite_writing as writing
+from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting, Writer
 from brook.stores.sqlite_database import PAGE, Database
 from brook.stores.sqlite_places import (
     offset_at,
@@ -38,12 +38,11 @@ class SqliteStore:
 
     def topics(self) -> dict[str, int]:
         with self._database.reading() as db:
-            return dict(db.execute(sql.ALL_TOPICS).fetchall())
+            return writing.topics(db)
 
     def create_topics(self, names: Collection[str]) -> None:
         with self._database.writing() as db:
-            db.executemany(sql.ADD_TOPIC, [(name,) for name in names])
-            db.execute(sql.FOLLOW_NEW_TOPICS)
+            writing.create_topics(db, names)
 
     def rules(self) -> dict[int, Rule]:
         with self._database.reading() as db:
@@ -55,25 +54,10 @@ class SqliteStore:
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         with self._database.writing(_logged(runs)) as db:
-            nexts = _next_offsets(db, {run.topic for run in runs})
-            last_body = nexts.pop(0)
-            firsts = []
-            for run in runs:
-                firsts.append(nexts[run.topic])
-                nexts[run.topic] += run.messages
-            ids = range(last_body + 1, last_body + 1 + len(runs))
-            sent = int(now * 1000)
-            db.execute(sql.MOVE_LAST_BODY, (last_body + len(runs),))
-            db.executemany(sql.ADD_BODY, [(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
-            db.executemany(
-                sql.ADD_RUN,
-                [
-                    (to_place(run.topic, first), run.messages, sent, body, len(run.data))
-                    for body, first, run in zip(ids, firsts, runs, strict=True)
-                ],
-            )
-            db.executemany(sql.MOVE_NEXT_OFFSET, nexts.items())
-        return firsts
+            return writing.append(db, runs, now)
+
+    def within(self, connection: object) -> Writer:
+        return writing.CallersTransaction(self._database, connection)
 
     def subscribe(
         self,
@@ -88,7 +72,7 @@ class SqliteStore:
         with self._database.writing() as db:
             known = {topic for _, topic in db.execute(sql.ALL_TOPICS)}
             wanted = known if topics is None else set(topics)
-            _require_none_missing(wanted - known)
+            writing.require_none_missing(wanted - known)
             row = {"name": group, "follows_all": topics is None, **options}
             (group_id,) = db.execute(sql.ADD_GROUP, row).fetchone()
             new = wanted - {topic for (topic,) in db.execute(sql.FOLLOWED, (group_id,))}
@@ -229,21 +213,6 @@ class SqliteStore:
             if outlook is None or outlook.version != version:
                 outlook = self._outlooks[key] = claims.look(db, version, request)
         return outlook.is_empty(request.now)
-
-
-def _next_offsets(db: sqlite3.Connection, topics: set[int]) -> dict[int, int]:
-    """And the last body's id, as the next offset of topic 0."""
-    rows = db.execute(sql.NEXT_OFFSETS, (str(list(topics)),)).fetchall()
-    _require_none_missing(topics - {topic for topic, _, _ in rows})
-    for topic, _, rule in rows:
-        if rule in ("read-only", "closed"):
-            raise Forbidden(f"topic {topic} is {rule}: nothing can be sent to it: change its rule, or send elsewhere")
-    return {topic: following for topic, following, _ in rows}
-
-
-def _require_none_missing(topics: set[int]) -> None:
-    if topics:
-        raise UnknownTopic(f"{min(topics)}: no topic has this id: use those that create_topics() returned")
 
 
 def _count(taken: Sequence[tuple[object, Range, Range]]) -> int:
