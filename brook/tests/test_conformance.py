@@ -1,5 +1,6 @@
 """SQLite passes the suite that all stores must pass; and the suite sees what is wrong with a store that does not."""
 
+import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from brook.errors import UnknownGroup
 from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run, unpack
 from brook.sql import sqlite as sql
+from brook.states import Trace
 from brook.stores.base import ClaimRequest, Cleaned, Store
 from brook.stores.sqlite import SqliteStore
 from brook.stores.sqlite_claims import find_group
@@ -90,7 +92,7 @@ class ReadsAllAlong(SqliteStore):
 
 
 class ForgetsAcks(SqliteStore):
-    def ack(self, receipt: int) -> int:
+    def ack(self, receipt: int, now: float) -> int:
         return sum(piece.messages for piece in self.read(receipt))
 
 
@@ -208,6 +210,16 @@ class SkipsTooFar(SqliteStore):
         super().reset(group, None, "latest")
 
 
+class NobodyLeaves(SqliteStore):
+    def hand_back(self, client: str) -> None:
+        pass
+
+
+class ForgetsDeliveries(SqliteStore):
+    def trace(self, topic: int, offset: int) -> Trace:
+        return dataclasses.replace(super().trace(topic, offset), deliveries=())
+
+
 DEFECTS: dict[testing.Check, type[Store]] = {
     testing.offsets_are_dense_under_concurrency: ForgetsToLock,
     testing.runs_of_one_append_follow_each_other: OneOffsetForAll,
@@ -238,6 +250,8 @@ DEFECTS: dict[testing.Check, type[Store]] = {
     testing.settings_are_kept: KeepsSettingsToItself,
     testing.retention_spares_what_is_in_flight: DeletesWhatIsInFlight,
     testing.groups_go_on_behind_what_is_gone: SkipsTooFar,
+    testing.states_tell_what_is_where: NobodyLeaves,
+    testing.a_trace_tells_what_became_of_a_message: ForgetsDeliveries,
 }
 
 

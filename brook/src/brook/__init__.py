@@ -1,6 +1,7 @@
 """Brook: a stream queue inside your SQL database."""
 
 from brook.aio import AsyncBrook
+from brook.alerts import Alert
 from brook.broadcast import Listener
 from brook.consumer import Consumer
 from brook.errors import (
@@ -28,10 +29,12 @@ from brook.packing import Piece, Run
 from brook.queue import Brook
 from brook.retrying import LADDER
 from brook.settings import Settings
+from brook.states import ClientState, Delivery, GroupState, TopicState, Trace
 from brook.transaction import Transaction
 
 __all__ = [
     "LADDER",
+    "Alert",
     "AsyncBrook",
     "BadMessage",
     "BadSetting",
@@ -40,13 +43,16 @@ __all__ = [
     "BodyTooLarge",
     "Brook",
     "BrookError",
+    "ClientState",
     "Closed",
     "Consumer",
     "DatabaseFull",
     "DatabaseLocked",
     "DatabaseReadOnly",
     "DeadLetter",
+    "Delivery",
     "Forbidden",
+    "GroupState",
     "LeaseLost",
     "Listener",
     "Message",
@@ -61,6 +67,8 @@ __all__ = [
     "SchemaTooNew",
     "Settings",
     "StoreFailed",
+    "TopicState",
+    "Trace",
     "Transaction",
     "UnknownGroup",
     "UnknownTopic",

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from brook.alerts import Alert, Alerts, Kind
 from brook.errors import BrookError, LeaseLost
 from brook.model import Batch, Message, Refusal
 from brook.receiving import Receiver, Wanted
@@ -26,7 +27,18 @@ class Manner:
     batch: int
     ladder: Sequence[float]
     timeout: float  # seconds that a handler may take for a batch
+    slow: float  # seconds after which it is worth an alert
     upkeep: float  # seconds between two looks of the keeper
+
+
+@dataclass
+class _Handled:
+    """A batch that is with the handler."""
+
+    batch: Batch
+    since: float
+    thread: str
+    noted: bool = False  # that it is slow
 
 
 class Consumer:
@@ -41,6 +53,7 @@ class Consumer:
         threads: int,
         manner: Callable[[], Manner],  # asked for each batch: settings change
         clock: Callable[[], float],
+        alerts: Alerts,
     ) -> None:
         self.group = group
         self._receiver = receiver
@@ -48,7 +61,8 @@ class Consumer:
         self._topics = topics
         self._manner = manner
         self._clock = clock
-        self._handling: dict[int, tuple[Batch, float]] = {}  # and since when, by receipt
+        self._alerts = alerts
+        self._handling: dict[int, _Handled] = {}  # by receipt
         self._lock = threading.Lock()
         self._workers = Workers(f"brook-{group}", threads, self.step)
         self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
@@ -69,7 +83,7 @@ class Consumer:
         """Let the handlers finish for so many seconds; hand back what they have not."""
         self._workers.stop(grace)
         with self._lock:
-            left = [batch for batch, _ in self._handling.values()]
+            left = [handled.batch for handled in self._handling.values()]
             self._handling.clear()
         for batch in left:
             self._receiver.hand_back(batch)
@@ -84,26 +98,31 @@ class Consumer:
             return False
         receipt = batch.claimed.receipt
         with self._lock:
-            self._handling[receipt] = batch, self._clock()
+            self._handling[receipt] = _Handled(batch, self._clock(), threading.current_thread().name)
         try:
             refusal = self._call(batch)
         except BaseException:
             self._take(receipt)  # nobody renews it any more
             raise
-        if self._take(receipt):
-            self._settle(batch, refusal)
+        if handled := self._take(receipt):
+            self._note_slow(handled)
+            self._settle(handled, refusal)
         return True
 
     def tend(self) -> None:
-        """Renew the leases of what is being handled, and refuse what has been for too long."""
+        """Say that we are there, renew the leases of what is being handled, and refuse what has been for too long."""
         now, timeout = self._clock(), self._manner().timeout
+        self._receiver.beat(self.group, len(self._workers.threads))
         with self._lock:
             handling = list(self._handling.items())
-        for receipt, (batch, since) in handling:
-            if now - since <= timeout:
-                self._guarded(self._receiver.renew, batch)
+        for receipt, handled in handling:
+            self._note_slow(handled)
+            if now - handled.since <= timeout:
+                self._guarded(handled, self._receiver.renew, handled.batch)
             elif self._take(receipt):
-                self._settle(batch, Refusal(f"timed out: the handler took longer than {timeout:g} s"))
+                cause = f"timed out: the handler took longer than {timeout:g} s"
+                self._alert("timeout", handled, cause)
+                self._settle(handled, Refusal(cause))
 
     def _call(self, batch: Batch) -> Refusal | None:
         try:
@@ -112,31 +131,45 @@ class Consumer:
             log.warning("group %r: the handler raised", self.group, exc_info=error)
             return Refusal(f"{type(error).__name__}: {error}")
 
-    def _take(self, receipt: int) -> bool:
-        """Off the list; False if somebody else was faster."""
+    def _take(self, receipt: int) -> _Handled | None:
+        """Off the list; None if somebody else was faster."""
         with self._lock:
-            return self._handling.pop(receipt, None) is not None
+            return self._handling.pop(receipt, None)
 
-    def _settle(self, batch: Batch, refusal: Refusal | None) -> None:
+    def _settle(self, handled: _Handled, refusal: Refusal | None) -> None:
         if refusal is None:
-            self._guarded(self._receiver.ack, batch)
+            self._guarded(handled, self._receiver.ack, handled.batch)
         else:
-            log.warning("group %r: %d messages refused: %s", self.group, len(batch), refusal.cause)
-            self._guarded(self._refuse, batch, refusal)
+            log.warning("group %r: %d messages refused: %s", self.group, len(handled.batch), refusal.cause)
+            self._guarded(handled, self._refuse, handled, refusal)
 
-    def _refuse(self, batch: Batch, refusal: Refusal) -> None:
-        self._receiver.refuse(batch, refusal.cause, refusal.messages, self._manner().ladder)
+    def _refuse(self, handled: _Handled, refusal: Refusal) -> None:
+        ladder = self._manner().ladder
+        dead = self._receiver.refuse(handled.batch, refusal.cause, refusal.messages, ladder)
+        if dead:
+            self._alert("dead", handled, f"{dead} messages are dead: {refusal.cause}")
 
-    def _guarded(self, act: Callable[..., None], *arguments: object) -> None:
+    def _guarded(self, handled: _Handled, act: Callable[..., None], *arguments: object) -> None:
         """What others have got meanwhile is theirs; we go on."""
         try:
             act(*arguments)
         except LeaseLost as error:
-            log.warning("%s", error)
+            self._alert("lost", handled, str(error))
+
+    def _note_slow(self, handled: _Handled) -> None:
+        spent = self._clock() - handled.since
+        if spent > self._manner().slow and not handled.noted:
+            handled.noted = True
+            self._alert("slow", handled, f"{len(handled.batch)} messages have been with the handler for {spent:g} s")
+
+    def _alert(self, kind: Kind, handled: _Handled, text: str) -> None:
+        self._alerts.tell(Alert(kind, self.group, self._receiver.client, handled.thread, text, self._clock()))
 
     def _keep(self) -> None:
-        while not self._workers.stopping.wait(self._manner().upkeep):
+        while True:
             try:
                 self.tend()
             except BrookError as error:
                 log.error("group %r: %s", self.group, error)
+            if self._workers.stopping.wait(self._manner().upkeep):
+                return

@@ -26,6 +26,7 @@ class Run(NamedTuple):
     data: Body  # the bodies, back to back
     sizes: bytes | None = None  # of each body, little-endian uint32; None if they are all of one size
     extras: str | None = None  # JSON, an Extra or null for each message
+    sender: str | None = None  # JSON, who sent it: [host/pid, thread] or [host/pid, thread of each message]
 
 
 class Piece(NamedTuple):

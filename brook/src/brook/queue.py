@@ -15,18 +15,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
 
+from brook.alerts import Alert, Alerts
 from brook.archive import Archive, Search
 from brook.broadcast import Listener, Listening, Progress
 from brook.consumer import Consumer, Manner
 from brook.errors import BadSetting, BrookError
 from brook.group_commit import GroupCommit
-from brook.identity import new_client_id
+from brook.identity import new_client_id, short_name
+from brook.metrics import metrics_text
 from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Position, Rule
 from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
 from brook.retention import clean_topic
 from brook.sending import Sender
 from brook.settings import LiveSettings, Settings, checked
+from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores.base import Store
 from brook.topics import Topics
 from brook.transaction import Transaction, dbapi_connection
@@ -47,6 +50,7 @@ class Brook:
         ladder: Sequence[float] | None = None,
         patience: float = 5.0,
         clock: Callable[[], float] = time.time,
+        on_alert: Callable[[Alert], None] | None = None,
     ) -> None:
         """Open the queue, and create it if it is not there.
 
@@ -57,6 +61,7 @@ class Brook:
         ladder: seconds to wait before each retry; what fails after the last of them is dead.
         patience: seconds to wait for a database that others have locked.
         clock: the wall clock, in seconds.
+        on_alert: called, from any thread, when a handler is slow or timed out, or messages are dead or lost.
         auto_create, max_body, lease and ladder stand in for the queue's settings of these names.
         """
         _require(durability in get_args(Durability), "durability", durability, "full, normal or off")
@@ -70,8 +75,9 @@ class Brook:
         self._topics = Topics(self._store)
         self._settings = LiveSettings(self._store, overrides, clock)
         self._receiver = Receiver(self._store, self._topics, self._settings, client=self.client, clock=clock)
+        self._alerts = Alerts(on_alert, lambda: self.settings.alert_url)
         self._archive = Archive(self._store, self._topics)
-        commit = GroupCommit(lambda runs: self._store.append(runs, clock()))
+        commit = GroupCommit(lambda runs: self._store.append(runs, clock()), short_name(self.client))
         self._sender = Sender(commit, self._topics, self._settings)
 
     def __enter__(self) -> Self:
@@ -95,6 +101,7 @@ class Brook:
                 consumer.stop(grace)
         with contextlib.suppress(BrookError):
             self._store.hand_back(self.client)
+        self._alerts.close()
         self._store.close()
 
     def run(self) -> None:
@@ -192,7 +199,9 @@ class Brook:
         Django connection; to the same database as the queue.
         """
         writer = self._store.within(dbapi_connection(connection))
-        return Transaction(writer, Topics(writer, self._topics.names), self._settings, self._clock)
+        return Transaction(
+            writer, Topics(writer, self._topics.names), self._settings, self._clock, short_name(self.client)
+        )
 
     # --- receiving
 
@@ -281,11 +290,11 @@ class Brook:
 
         def manner() -> Manner:
             now = replace(self.settings, **overrides)
-            return Manner(now.batch, now.ladder, now.timeout, upkeep=min(now.lease, now.timeout) / 3)
+            return Manner(now.batch, now.ladder, now.timeout, now.slow, upkeep=min(now.lease, now.timeout) / 3)
 
         def begin(handler: Handler) -> Consumer:
             count = replace(self.settings, **overrides).threads
-            consumer = Consumer(self._receiver, handler, group, names, count, manner, self._clock)
+            consumer = Consumer(self._receiver, handler, group, names, count, manner, self._clock, self._alerts)
             self._consumers.append(consumer)
             consumer.start()
             return consumer
@@ -367,6 +376,30 @@ class Brook:
     def tail(self, topic: str, last: int = 10) -> list[Message]:
         """The last messages of the topic."""
         return self._archive.tail(topic, last)
+
+    # --- watching
+
+    def topic_states(self, seconds: float = 60.0) -> list[TopicState]:
+        """All topics, the busiest of the last so many seconds first; `recent` counts those."""
+        states = self._store.topic_states(self._clock() - seconds)
+        return sorted(states, key=lambda state: (-state.recent, -state.sent, state.topic))
+
+    def group_states(self) -> list[GroupState]:
+        """How far every group is, in each of its topics."""
+        return self._store.group_states()
+
+    def client_states(self) -> list[ClientState]:
+        """Who consumes, and what each has in flight."""
+        return self._store.client_states()
+
+    def trace(self, topic: str, offset: int) -> Trace:
+        """Who sent a message, to whom it was handed out, when, how often, and what came of it."""
+        (topic_id,) = self._topics.ids([topic])
+        return self._store.trace(topic_id, offset)
+
+    def metrics(self) -> str:
+        """For Prometheus."""
+        return metrics_text(self._store.topic_states(self._clock()), self.group_states(), self.client_states())
 
     # --- dead letters
 

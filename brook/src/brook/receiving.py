@@ -1,5 +1,6 @@
 """From claims to batches: what a group is handed, what it passes over, and how a batch ends."""
 
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -27,7 +28,7 @@ class Receiver:
     ) -> None:
         self._store = store
         self._topics = topics
-        self._client = client
+        self.client = client
         self._settings = settings
         self._clock = clock
 
@@ -46,11 +47,12 @@ class Receiver:
 
     def ack(self, batch: Batch) -> None:
         if batch.claimed is not None:
-            self._require_held(batch, self._store.ack(batch.claimed.receipt))
+            self._require_held(batch, self._store.ack(batch.claimed.receipt, self._clock()))
 
-    def refuse(self, batch: Batch, cause: str, messages: Collection[Message] | None, ladder: Sequence[float]) -> None:
+    def refuse(self, batch: Batch, cause: str, messages: Collection[Message] | None, ladder: Sequence[float]) -> int:
+        """How many of the messages are dead now."""
         if batch.claimed is None:
-            return
+            return 0
         names = [] if messages is None else [message.topic for message in messages]
         ids = dict(zip(names, self._topics.ids(names), strict=True))
         now = self._clock()
@@ -63,20 +65,30 @@ class Receiver:
             ordered=batch.claimed.ordered,
         )
         self._require_held(batch, self._store.settle(batch.claimed.receipt, setbacks, now, finished=True))
+        return sum(setback.range.messages for setback in setbacks if setback.due is None)
 
     def renew(self, batch: Batch) -> None:
         if batch.claimed is not None:
             until = self._clock() + self._settings.now.lease
             self._require_held(batch, self._store.renew(batch.claimed.receipt, until))
 
+    def beat(self, group: str, threads: int) -> None:
+        self._store.beat(self.client, group, threads, self._clock())
+
     def hand_back(self, batch: Batch) -> None:
         if batch.claimed is not None:
             self._store.renew(batch.claimed.receipt, 0.0)
 
     def _claim(self, wanted: Wanted, topics: frozenset[int] | None) -> Batch:
-        lease = self._settings.now.lease
         request = ClaimRequest(
-            wanted.group, topics, wanted.max_messages, self._client, self._clock(), lease, wanted.max_attempts
+            wanted.group,
+            topics,
+            wanted.max_messages,
+            self.client,
+            self._clock(),
+            self._settings.now.lease,
+            threading.current_thread().name,
+            wanted.max_attempts,
         )
         claimed = self._store.claim(request)
         pieces = self._store.read(claimed.receipt) if claimed else []

@@ -28,6 +28,8 @@ class Settings:
     batch: int = 10  # messages that a handler gets at a time
     timeout: float = 1800.0  # seconds that a handler may take for a batch
     ladder: tuple[float, ...] = LADDER  # seconds before each retry
+    slow: float = 60.0  # seconds after which a handler is worth an alert
+    alert_url: str | None = None  # alerts are posted to it, as JSON
     keep_seconds: float | None = None  # older messages are deleted by clean(); None: they stay
     keep_bytes: int | None = None  # of each topic; the oldest beyond are deleted by clean(); None: they stay
 
@@ -55,6 +57,11 @@ def _ladder(value: Any) -> tuple[float, ...]:
     return tuple(_seconds(each) for each in value)
 
 
+def _web_address(value: Any) -> str:
+    _wanted(isinstance(value, str) and value.startswith(("http://", "https://")), "an address that begins with http")
+    return str(value)
+
+
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "auto_create": _flag,
     "max_body": _whole(1),
@@ -63,6 +70,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "batch": _whole(1),
     "timeout": _seconds,
     "ladder": _ladder,
+    "slow": _seconds,
+    "alert_url": _web_address,
     "keep_seconds": _seconds,
     "keep_bytes": _whole(0),
 }

@@ -18,6 +18,7 @@ from brook.errors import Forbidden, UnknownGroup, UnknownTopic
 from brook.identity import new_client_id
 from brook.model import Claimed, Rule
 from brook.packing import Piece, Run, pack
+from brook.states import ClientState, GroupState, TopicState
 from brook.stores.base import ClaimRequest, Death, Store, Waiting
 
 Open = Callable[[], Store]
@@ -156,7 +157,7 @@ def nobody_gets_anothers_messages(open_one: Open) -> None:
                 (t, offset) for t, offsets in _offsets(store.read(claimed.receipt)).items() for offset in offsets
             )
             if acks:
-                store.ack(claimed.receipt)
+                store.ack(claimed.receipt, NOW)
 
     _in_threads([partial(consume, store, new_client_id(f"c{n}"), n % 2 == 0) for n, store in enumerate(stores * 2)])
     assert set(taken.values()) == {1}, "a message had two owners at a time"
@@ -170,9 +171,9 @@ def acked_is_over(open_one: Open) -> None:
     _subscribe_all(store)
     receipt, _ = _receive(store, limit=3)
     assert store.lag("g") == 5, "what is claimed and not acked must count as lag"
-    assert store.ack(receipt) == 3, "an ack tells how many messages it was for"
+    assert store.ack(receipt, NOW) == 3, "an ack tells how many messages it was for"
     assert store.lag("g") == 2, "what is acked must not count as lag"
-    assert store.ack(receipt) == 0, "the second ack of a receipt is for nothing"
+    assert store.ack(receipt, NOW) == 0, "the second ack of a receipt is for nothing"
     again = open_one()
     assert _offsets(_drain(again, now=NOW + 1000 * LEASE)) == {topic: [3, 4]}, (
         "acked messages came back, or others went"
@@ -193,8 +194,8 @@ def a_lease_protects_until_it_is_over(open_one: Open) -> None:
     assert _offsets(pieces) == {topic: [0, 1]}, "lost messages must come first, in order"
     assert [piece.attempts for piece in pieces] == [2], "a second delivery must be the second attempt"
     assert mine.renew(receipt, NOW + 9 * LEASE) == 3, "renewing must not bring back what others have"
-    assert mine.ack(receipt) == 3, "a late ack must be for what is left alone"
-    assert other.ack(late) == 2, "a late ack must not take another client's claim"
+    assert mine.ack(receipt, NOW) == 3, "a late ack must be for what is left alone"
+    assert other.ack(late, NOW) == 2, "a late ack must not take another client's claim"
     assert other.lag("g") == 0, "all was acked"
 
 
@@ -207,7 +208,7 @@ def a_dead_clients_messages_go_on_at_once(open_one: Open) -> None:
     receipt, pieces = _receive(store, limit=10)
     assert _offsets(pieces) == {topic: [0, 1, 2, 3]}, "a dead client's messages did not go to the next"
     assert sorted((p.first, p.attempts) for p in pieces) == [(0, 2), (3, 1)], "attempts are not counted exactly"
-    store.ack(receipt)
+    store.ack(receipt, NOW)
     assert store.lag("g") == 0, "all was acked"
 
 
@@ -220,7 +221,7 @@ def handed_back_is_free_at_once(open_one: Open) -> None:
     kept, _ = _receive(store, limit=1)
     store.hand_back(OTHER)
     assert _offsets(_receive(store, limit=10)[1]) == {topic: [0, 1, 3]}, "not what was handed back and what was left"
-    assert store.ack(kept) == 1, "a client that handed nothing back lost its claim"
+    assert store.ack(kept, NOW) == 1, "a client that handed nothing back lost its claim"
 
 
 def groups_do_not_disturb_each_other(open_one: Open) -> None:
@@ -271,7 +272,7 @@ def a_late_refusal_is_for_what_is_left(open_one: Open) -> None:
     assert store.settle(late, [Setback(Range(topic, 0, 4), NOW, "late")], NOW, finished=True) == 2, "2 were left"
     assert store.settle(late, [Setback(Range(topic, 0, 4), NOW, "late")], NOW, finished=True) == 0, "none was left"
     assert _offsets(_drain(store)) == {topic: [2, 3]}, "not what the late one still had"
-    assert store.ack(taken) == 2, "a late refusal took another client's claim"
+    assert store.ack(taken, NOW) == 2, "a late refusal took another client's claim"
 
 
 def what_is_put_off_leaves_the_rest(open_one: Open) -> None:
@@ -282,7 +283,7 @@ def what_is_put_off_leaves_the_rest(open_one: Open) -> None:
     receipt, _ = _receive(store, limit=5)
     store.settle(receipt, [Setback(Range(topic, 2, 1, 0), NOW + 5, "later")], NOW, finished=False)
     assert _offsets(store.read(receipt)) == {topic: [0, 1, 3, 4]}, "the rest is not claimed any more"
-    assert store.ack(receipt) == 4, "the rest cannot be acked"
+    assert store.ack(receipt, NOW) == 4, "the rest cannot be acked"
     _, pieces = _receive(store, limit=5, now=NOW + 5)
     assert [(p.first, p.attempts) for p in pieces] == [(2, 1)], "what was put off did not come, or counts as tried"
 
@@ -328,7 +329,7 @@ def an_ordered_group_has_one_claim_per_topic(open_one: Open) -> None:
     assert store.claim(_request(topics=frozenset({a}))) is None, "two claims of one topic at a time"
     other, pieces = _receive(store, client=OTHER, limit=9)
     assert _offsets(pieces) == {b: [0]}, "another topic must not be held up"
-    store.ack(other)
+    store.ack(other, NOW)
     waiting = [Setback(Range(a, n, 1), NOW + 9 - n, "busy", "k") for n in (0, 1)]
     store.settle(claimed.receipt, waiting, NOW, finished=True)
     receipt, pieces = _receive(store, limit=1)
@@ -346,7 +347,7 @@ def group_options_stay_until_changed(open_one: Open) -> None:
     store.subscribe("g", None, "earliest")
     claimed = store.claim(_request(limit=1))
     assert claimed and claimed[1:] == (1, True, ("x", "y")), "options are not what was set"
-    store.ack(claimed.receipt)
+    store.ack(claimed.receipt, NOW)
     store.subscribe("g", None, "earliest", ordered=False, tags=[])
     claimed = store.claim(_request(limit=1))
     assert claimed and claimed[1:] == (1, False, ()), "options did not change"
@@ -381,7 +382,7 @@ def a_reset_begins_anew(open_one: Open) -> None:
     setbacks = [Setback(Range(a, 2, 1), NOW + 5, "busy"), *(Setback(Range(a, n, 1), None, "x") for n in (1, 4))]
     store.settle(receipt, setbacks, NOW, finished=False)
     store.reset("g", [a], 3)
-    assert store.ack(receipt) == 2, "a reset took what was in flight in another topic, or not all in its own"
+    assert store.ack(receipt, NOW) == 2, "a reset took what was in flight in another topic, or not all in its own"
     assert [d.range.first for d in store.dead("g", 9)] == [1], "dead letters from the new place on must be gone"
     assert store.lag("g") == 3, "lag is not what follows the new place"
     pieces = _drain(store, now=NOW + 5)
@@ -429,7 +430,7 @@ def rules_are_kept_on_every_call(open_one: Open) -> None:
         if not readable:
             assert a not in _offsets(_drain(store, now=NOW + 9 * LEASE)), "handed out of a topic that nobody may read"
     assert store.scan(b, 3, None, runs=9) == [], "something was stored though it was refused"
-    assert store.ack(claimed) == 1, "what was in flight before cannot be acked"
+    assert store.ack(claimed, NOW) == 1, "what was in flight before cannot be acked"
 
 
 def settings_are_kept(open_one: Open) -> None:
@@ -454,7 +455,7 @@ def retention_spares_what_is_in_flight(open_one: Open) -> None:
     held, late, dead, done = [each.receipt for each in claimed if each]
     store.settle(late, [Setback(Range(a, 1, 1), NOW + 99, "busy")], NOW, finished=True)
     store.settle(dead, [Setback(Range(a, 2, 1), None, "broken")], NOW, finished=True)
-    store.ack(done)
+    store.ack(done, NOW)
     assert store.stored_bytes(a) == 32, "8 bodies of 4 bytes"
     step = store.clean(a, 0, NOW + 6, 0, runs=5)
     assert (step.messages, step.bytes, step.next) == (2, 8, 5), f"of 5 runs, 3 are in flight: {step}"
@@ -466,7 +467,7 @@ def retention_spares_what_is_in_flight(open_one: Open) -> None:
     assert _offsets(store.read(held)) == {a: [0]}, "what is in flight cannot be read"
     step = store.clean(a, 0, 0, 8, runs=99)
     assert (step.messages, step.bytes) == (2, 8), f"8 bytes too many are 2 messages: {step}"
-    store.ack(held)
+    store.ack(held, NOW)
 
 
 def groups_go_on_behind_what_is_gone(open_one: Open) -> None:
@@ -483,6 +484,61 @@ def groups_go_on_behind_what_is_gone(open_one: Open) -> None:
     assert _offsets(_drain(store)) == {a: [3], b: [0, 1, 2]}, "not everything that is there"
     store.skip_deleted("g")
     assert store.append(_run(a, 1), NOW) == [4], "offsets must not come again"
+
+
+def states_tell_what_is_where(open_one: Open) -> None:
+    store = open_one()
+    a, b = _create(store, "a", "b")
+    for second in range(2):
+        store.append(_run(a, 5), NOW + second)
+    store.set_rule(b, "read-only")
+    _subscribe_all(store)
+    assert store.topic_states(NOW + 1) == [
+        TopicState("a", "read-write", 10, 10, 40, NOW, NOW + 1, 5),
+        TopicState("b", "read-only", 0, 0, 0, None, None, 0),
+    ], "the states of the topics are wrong"
+    store.beat(OTHER, "g", 5, NOW)
+    store.beat(OTHER, "g", 3, NOW + 1)
+    assert store.client_states() == [ClientState(OTHER, "g", 3, NOW + 1, 0, None, False)], "not who is there"
+    receipt, _ = _receive(store, client=_dead(CLIENT), limit=6, now=NOW + 2)
+    setbacks = [Setback(Range(a, 0, 2), NOW + 9, "busy"), Setback(Range(a, 2, 1), None, "broken")]
+    store.settle(receipt, setbacks, NOW + 2, finished=False)
+    assert store.group_states() == [GroupState("g", "a", 6, 10, 3, 2, 1), GroupState("g", "b", 0, 0, 0, 0, 0)], (
+        "the states of the groups are wrong"
+    )
+    assert store.lag("g") == sum(state.lag for state in store.group_states()), "lag is told in two ways"
+    assert sorted(store.client_states(), key=lambda state: state.claimed) == [
+        ClientState(OTHER, "g", 3, NOW + 1, 0, None, False),
+        ClientState(_dead(CLIENT), "g", 0, None, 3, NOW + 2, True),
+    ], "not who is there and who has something in flight"
+    store.hand_back(OTHER)
+    assert [state.client for state in store.client_states()] == [_dead(CLIENT)], "who has gone is still there"
+
+
+def a_trace_tells_what_became_of_a_message(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = _create(store, "t")
+    store.append([run._replace(sender='["host/1", "x", "y"]') for run in _run(topic, 2)], NOW)
+    _subscribe_all(store)
+    store.subscribe("late", None, "earliest")
+    first, _ = _receive(store, limit=2)
+    store.settle(first, [Setback(Range(topic, 1, 1), NOW + 5, "busy")], NOW + 1, finished=True)
+    lost = store.claim(_request(client=_dead(CLIENT), now=NOW + 5))
+    again, _ = _receive(store, limit=2, now=NOW + 6)
+    found = store.trace(topic, 1)
+    assert (found.sent, found.sender, found.thread) == (NOW, "host/1", "y"), "not who sent it"
+    assert found.standing == {"g": "in flight", "late": "not yet"}, "not what it is to each group"
+    store.settle(again, [Setback(Range(topic, 1, 1, 3), None, "broken")], NOW + 7, finished=True)
+    found = store.trace(topic, 1)
+    assert lost and [(d.attempts, d.claimed, d.ended, d.outcome) for d in found.deliveries] == [
+        (1, NOW, NOW + 1, "refused"),
+        (2, NOW + 5, NOW + 6, "lost"),
+        (3, NOW + 6, NOW + 7, "dead"),
+    ], "not every delivery and its end"
+    assert {d.client for d in found.deliveries} == {CLIENT, _dead(CLIENT)}, "not to whom"
+    assert (found.deliveries[2].cause, found.standing["g"]) == ("broken", "dead"), "not what came of it"
+    (other,) = store.trace(topic, 0).deliveries
+    assert (other.outcome, store.trace(topic, 0).standing["g"]) == ("acked", "done"), "not what became of the other"
 
 
 RULES: tuple[tuple[Rule, bool, bool], ...] = (  # writable, readable
@@ -522,6 +578,8 @@ CHECKS: tuple[Check, ...] = (
     settings_are_kept,
     retention_spares_what_is_in_flight,
     groups_go_on_behind_what_is_gone,
+    states_tell_what_is_where,
+    a_trace_tells_what_became_of_a_message,
 )
 
 
@@ -560,7 +618,7 @@ def _drain(store: Store, group: str = "g", *, limit: int = 1000, now: float = NO
     pieces: list[Piece] = []
     while claimed := store.claim(_request(group, limit=limit, now=now)):
         pieces += store.read(claimed.receipt)
-        store.ack(claimed.receipt)
+        store.ack(claimed.receipt, NOW)
     return pieces
 
 

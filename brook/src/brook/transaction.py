@@ -22,8 +22,10 @@ from brook.topics import Topics
 class Transaction:
     """For the thread that has the transaction, until it ends. The ids hold once it is committed."""
 
-    def __init__(self, writer: Writer, topics: Topics, settings: LiveSettings, clock: Callable[[], float]) -> None:
-        commit = GroupCommit(lambda runs: writer.append(runs, clock()))
+    def __init__(
+        self, writer: Writer, topics: Topics, settings: LiveSettings, clock: Callable[[], float], process: str
+    ) -> None:
+        commit = GroupCommit(lambda runs: writer.append(runs, clock()), process)
         self._sender = Sender(commit, topics, settings)
 
     def send(

@@ -90,6 +90,35 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "UPDATE brook_schema SET last_body = (SELECT coalesce(max(id), 0) FROM brook_body)",
         "CREATE TABLE brook_setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ),
+    (
+        # JSON, [host/pid, thread] or [host/pid, thread of each message]
+        "ALTER TABLE brook_run ADD COLUMN sender TEXT",
+        "ALTER TABLE brook_receipt ADD COLUMN thread TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE brook_receipt ADD COLUMN claimed REAL NOT NULL DEFAULT 0",
+        # Claims that are over.
+        """CREATE TABLE brook_delivery (
+            place INTEGER NOT NULL,
+            receipt INTEGER NOT NULL,
+            group_id INTEGER NOT NULL,
+            count INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            client TEXT NOT NULL,
+            thread TEXT NOT NULL,
+            claimed REAL NOT NULL,
+            ended REAL NOT NULL,
+            outcome TEXT NOT NULL, -- acked, refused, dead or lost
+            cause TEXT NOT NULL,
+            PRIMARY KEY (place, receipt)
+        ) WITHOUT ROWID""",
+        # Consumers, which tell now and then that they are there.
+        """CREATE TABLE brook_client (
+            client TEXT NOT NULL,
+            group_id INTEGER NOT NULL,
+            threads INTEGER NOT NULL,
+            seen REAL NOT NULL,
+            PRIMARY KEY (client, group_id)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 # --- schema
@@ -136,7 +165,7 @@ MOVE_LAST_BODY = "UPDATE brook_schema SET last_body = ?"
 
 ADD_BODY = "INSERT INTO brook_body (id, data, sizes, extras) VALUES (?, ?, ?, ?)"
 
-ADD_RUN = "INSERT INTO brook_run (place, count, sent, body, bytes) VALUES (?, ?, ?, ?, ?)"
+ADD_RUN = "INSERT INTO brook_run (place, count, sent, body, bytes, sender) VALUES (?, ?, ?, ?, ?, ?)"
 
 MOVE_NEXT_OFFSET = "UPDATE brook_topic SET next = ?2 WHERE id = ?1"
 
@@ -221,7 +250,9 @@ READY = """
 # The claims that are out, by owner.
 RECEIPTS = "SELECT id, client, expires FROM brook_receipt WHERE group_id = ?"
 
-ADD_RECEIPT = "INSERT INTO brook_receipt (group_id, client, expires) VALUES (?, ?, ?) RETURNING id"
+ADD_RECEIPT = """
+    INSERT INTO brook_receipt (group_id, client, thread, claimed, expires) VALUES (?, ?, ?, ?, ?) RETURNING id
+"""
 
 CLAIMS = "SELECT place, count, attempts FROM brook_claim WHERE receipt = ? ORDER BY place"
 
@@ -346,3 +377,99 @@ DROP_SETTING = "DELETE FROM brook_setting WHERE name = ?"
 
 # Changes whenever another connection has committed something.
 DATA_VERSION = "PRAGMA data_version"
+
+# The whole claim is over.
+LOG_CLAIM = """
+    INSERT INTO brook_delivery
+    SELECT c.place, r.id, r.group_id, c.count, c.attempts, r.client, r.thread, r.claimed, ?2, 'acked', ''
+    FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id WHERE r.id = ?1
+"""
+
+# A part of a claim is over.
+LOG_PART = """
+    INSERT INTO brook_delivery
+    SELECT :place, id, group_id, :count, :attempts, client, thread, claimed, :now, :outcome, :cause
+    FROM brook_receipt WHERE id = :receipt
+"""
+
+DROP_DELIVERIES = "DELETE FROM brook_delivery WHERE place >= ? AND place < ?"
+
+BEAT = """
+    INSERT INTO brook_client VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET threads = excluded.threads, seen = excluded.seen
+"""
+
+LEAVE = "DELETE FROM brook_client WHERE client = ?"
+
+TOPIC_STATES = f"""
+    SELECT t.name, t.rule, t.next, coalesce(sum(r.count), 0), coalesce(sum(r.bytes), 0), min(r.sent), max(r.sent),
+        coalesce(sum(CASE WHEN r.sent >= ? THEN r.count END), 0)
+    FROM brook_topic t LEFT JOIN brook_run r
+        ON r.place >= t.id << {OFFSET_BITS} AND r.place < (t.id + 1) << {OFFSET_BITS}
+    GROUP BY t.id ORDER BY t.name
+"""
+
+GROUP_STATES = f"""
+    WITH claimed AS (
+        SELECT r.group_id, c.place >> {OFFSET_BITS} AS topic, sum(c.count) AS count
+        FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id GROUP BY 1, 2
+    ), waiting AS (
+        SELECT group_id, place >> {OFFSET_BITS} AS topic, sum(count) AS count FROM brook_retry GROUP BY 1, 2
+    ), dead AS (
+        SELECT group_id, place >> {OFFSET_BITS} AS topic, count(*) AS count FROM brook_dead GROUP BY 1, 2
+    )
+    SELECT g.name, t.name, p.next, t.next, coalesce(c.count, 0), coalesce(w.count, 0), coalesce(d.count, 0)
+    FROM brook_progress p
+    JOIN brook_group g ON g.id = p.group_id
+    JOIN brook_topic t ON t.id = p.topic
+    LEFT JOIN claimed c ON c.group_id = p.group_id AND c.topic = p.topic
+    LEFT JOIN waiting w ON w.group_id = p.group_id AND w.topic = p.topic
+    LEFT JOIN dead d ON d.group_id = p.group_id AND d.topic = p.topic
+    ORDER BY g.name, t.name
+"""
+
+# Who has said that it is there, and who has something in flight.
+CLIENT_STATES = """
+    WITH named AS (
+        SELECT client, group_id FROM brook_client UNION SELECT client, group_id FROM brook_receipt
+    ), flying AS (
+        SELECT r.client, r.group_id, sum(c.count) AS count, min(r.claimed) AS since
+        FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id GROUP BY 1, 2
+    )
+    SELECT n.client, g.name, coalesce(c.threads, 0), c.seen, coalesce(f.count, 0), f.since
+    FROM named n
+    JOIN brook_group g ON g.id = n.group_id
+    LEFT JOIN brook_client c ON c.client = n.client AND c.group_id = n.group_id
+    LEFT JOIN flying f ON f.client = n.client AND f.group_id = n.group_id
+    ORDER BY g.name, n.client
+"""
+
+SENDER = """
+    SELECT place, sent, sender FROM brook_run
+    WHERE place = (SELECT max(place) FROM brook_run WHERE place <= :place) AND place + count > :place
+"""
+
+# Every claim of a message, those that are over first.
+DELIVERIES = """
+    SELECT g.name, d.client, d.thread, d.attempts, d.claimed, d.ended, d.outcome, d.cause
+    FROM brook_delivery d JOIN brook_group g ON g.id = d.group_id
+    WHERE d.place >= :first AND d.place <= :place AND d.place + d.count > :place
+    UNION ALL
+    SELECT g.name, r.client, r.thread, c.attempts, r.claimed, NULL, 'in flight', ''
+    FROM brook_claim c JOIN brook_receipt r ON r.id = c.receipt JOIN brook_group g ON g.id = r.group_id
+    WHERE c.place >= :first AND c.place <= :place AND c.place + c.count > :place
+    ORDER BY 5, 4
+"""
+
+# What a message is to each group that follows its topic.
+STANDINGS = """
+    SELECT g.name, CASE
+        WHEN :offset >= p.next THEN 'not yet'
+        WHEN EXISTS (SELECT 1 FROM brook_claim c JOIN brook_receipt r ON r.id = c.receipt
+            WHERE r.group_id = g.id AND c.place <= :place AND c.place + c.count > :place) THEN 'in flight'
+        WHEN EXISTS (SELECT 1 FROM brook_retry w
+            WHERE w.group_id = g.id AND w.place <= :place AND w.place + w.count > :place) THEN 'waiting'
+        WHEN EXISTS (SELECT 1 FROM brook_dead d WHERE d.group_id = g.id AND d.place = :place) THEN 'dead'
+        ELSE 'done' END
+    FROM brook_progress p JOIN brook_group g ON g.id = p.group_id WHERE p.topic = :topic ORDER BY g.name
+"""

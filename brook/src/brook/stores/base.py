@@ -33,6 +33,7 @@ from typing import NamedTuple, Protocol
 from brook.claiming import Range, Setback
 from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run
+from brook.states import ClientState, GroupState, TopicState, Trace
 
 
 class ClaimRequest(NamedTuple):
@@ -42,6 +43,7 @@ class ClaimRequest(NamedTuple):
     client: str
     now: float  # seconds of the wall clock
     lease: float  # seconds
+    thread: str = ""
     max_attempts: int | None = None  # what was lost after so many is dead; None: it goes on for ever
 
 
@@ -128,7 +130,7 @@ class Store(Writer, Protocol):
     def read(self, receipt: int) -> list[Piece]:
         """The claimed messages; those that have been deleted are left out."""
 
-    def ack(self, receipt: int) -> int:
+    def ack(self, receipt: int, now: float) -> int:
         """The claim is over; how many messages it still held."""
 
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
@@ -144,7 +146,10 @@ class Store(Writer, Protocol):
         """The lease ends at `until` instead; how many messages the claim still holds."""
 
     def hand_back(self, client: str) -> None:
-        """Let others have at once what this client has claimed."""
+        """Let others have at once what this client has claimed; it is gone."""
+
+    def beat(self, client: str, group: str, threads: int, now: float) -> None:
+        """Say that the client is there, consuming for the group."""
 
     def lag(self, group: str) -> int:
         """How many messages of its topics the group is not done with: new, claimed or waiting for a retry."""
@@ -176,6 +181,18 @@ class Store(Writer, Protocol):
 
     def set_setting(self, name: str, value: str | None) -> None:
         """None: back to the default."""
+
+    def topic_states(self, since: float) -> list[TopicState]:
+        """All topics; `recent` counts from `since` on."""
+
+    def group_states(self) -> list[GroupState]:
+        """All groups, in each of their topics."""
+
+    def client_states(self) -> list[ClientState]:
+        """All clients that have said that they are there, or have something in flight."""
+
+    def trace(self, topic: int, offset: int) -> Trace:
+        """What is known of a message."""
 
     def close(self) -> None:
         """Release the database; a second call does nothing."""

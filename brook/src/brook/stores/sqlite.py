@@ -15,8 +15,10 @@ from brook.errors import UnknownTopic
 from brook.model import Claimed, Durability, Position, Rule
 from brook.packing import Piece, Run
 from brook.sql import sqlite as sql
+from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores import sqlite_claims as claims
 from brook.stores import sqlite_retention as retention
+from brook.stores import sqlite_watching as watching
 from brook.stores import sqlite_writing as writing
 from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting, Writer
 from brook.stores.sqlite_database import PAGE, Database
@@ -112,9 +114,9 @@ class SqliteStore:
             new = list(share_out(offer.new, left, self._turns.get(request.group, 0)))
             if not lost and not due and not new:  # somebody else was faster
                 return None
-            expires = request.now + request.lease
-            (receipt,) = db.execute(sql.ADD_RECEIPT, (group.id, request.client, expires)).fetchone()
-            claims.move_lost(db, lost, receipt)
+            owner = (group.id, request.client, request.thread, request.now, request.now + request.lease)
+            (receipt,) = db.execute(sql.ADD_RECEIPT, owner).fetchone()
+            claims.move_lost(db, lost, receipt, request.now)
             claims.move_due(db, group, due, receipt)
             claims.add_claims(db, receipt, new)
             db.executemany(sql.MOVE_PROGRESS, [(group.id, r.topic, r.end) for r in new])
@@ -127,8 +129,9 @@ class SqliteStore:
         with self._database.reading() as db:
             return [to_piece(row) for row in db.execute(sql.CLAIMED_RUNS, (receipt,)).fetchall()]
 
-    def ack(self, receipt: int) -> int:
+    def ack(self, receipt: int, now: float) -> int:
         with self._database.writing() as db:
+            db.execute(sql.LOG_CLAIM, (receipt, now))
             dropped: list[tuple[int]] = db.execute(sql.DROP_CLAIMS, (receipt,)).fetchall()
             db.execute(sql.DROP_RECEIPT, (receipt,))
         return sum(messages for (messages,) in dropped)
@@ -153,6 +156,11 @@ class SqliteStore:
     def hand_back(self, client: str) -> None:
         with self._database.writing() as db:
             db.execute(sql.EXPIRE_ALL_OF, (client,))
+            db.execute(sql.LEAVE, (client,))
+
+    def beat(self, client: str, group: str, threads: int, now: float) -> None:
+        with self._database.writing() as db:
+            db.execute(sql.BEAT, (client, claims.find_group(db, group).id, threads, now))
 
     def lag(self, group: str) -> int:
         with self._database.reading() as db:
@@ -199,6 +207,22 @@ class SqliteStore:
                 db.execute(sql.DROP_SETTING, (name,))
             else:
                 db.execute(sql.SET_SETTING, (name, value))
+
+    def topic_states(self, since: float) -> list[TopicState]:
+        with self._database.reading() as db:
+            return watching.topic_states(db, since)
+
+    def group_states(self) -> list[GroupState]:
+        with self._database.reading() as db:
+            return [GroupState(*row) for row in db.execute(sql.GROUP_STATES).fetchall()]
+
+    def client_states(self) -> list[ClientState]:
+        with self._database.reading() as db:
+            return watching.client_states(db)
+
+    def trace(self, topic: int, offset: int) -> Trace:
+        with self._database.reading() as db:
+            return watching.trace(db, topic, offset)
 
     def close(self) -> None:
         self._database.close()

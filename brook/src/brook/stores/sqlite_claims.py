@@ -119,8 +119,9 @@ def add_claims(db: sqlite3.Connection, receipt: int, ranges: Iterable[Range]) ->
     db.executemany(sql.ADD_CLAIM, [(receipt, to_place(r.topic, r.first), r.messages, r.attempts) for r in ranges])
 
 
-def move_lost(db: sqlite3.Connection, lost: Sequence[tuple[int, Range, Range]], receipt: int) -> None:
+def move_lost(db: sqlite3.Connection, lost: Sequence[tuple[int, Range, Range]], receipt: int, now: float) -> None:
     for old, taken, rest in lost:
+        log_part(db, old, taken, "lost", "its client died or let the lease run out", now)
         db.execute(sql.DROP_CLAIM, (old, to_place(taken.topic, taken.first)))
         add_claims(db, receipt, [taken._replace(attempts=taken.attempts + 1)])
         add_claims(db, old, [rest] if rest.messages else [])
@@ -140,6 +141,7 @@ def bury_exhausted(db: sqlite3.Connection, group: Group, offer: Offer, request: 
     limit = request.max_attempts or math.inf
     for receipt, each in offer.lost:
         if each.attempts >= limit:
+            log_part(db, receipt, each, "dead", ABANDONED.format(each.attempts), request.now)
             db.execute(sql.DROP_CLAIM, (receipt, to_place(each.topic, each.first)))
             db.execute(sql.DROP_EMPTY_RECEIPT, (receipt,))
             add_setbacks(db, group.id, [Setback(each, None, ABANDONED.format(each.attempts))], request.now)
@@ -157,10 +159,19 @@ def settle(
     ]
     add_setbacks(db, group_id, ours, now)
     db.execute(sql.DROP_CLAIMS, (receipt,)).fetchall()
-    if not finished:
-        add_claims(db, receipt, without(ranges, [setback.range for setback in ours]))
+    add_claims(db, receipt, without(ranges, [setback.range for setback in ours]))
+    if finished:
+        for part, due, cause, _ in ours:
+            log_part(db, receipt, part, "dead" if due is None else "refused", cause, now)
+        db.execute(sql.LOG_CLAIM, (receipt, now))
+        db.execute(sql.DROP_CLAIMS, (receipt,)).fetchall()
     db.execute(sql.DROP_EMPTY_RECEIPT, (receipt,))
     return sum(each.messages for each in ranges)
+
+
+def log_part(db: sqlite3.Connection, receipt: int, part: Range, outcome: str, cause: str, now: float) -> None:
+    row = {"place": to_place(part.topic, part.first), "count": part.messages, "attempts": part.attempts}
+    db.execute(sql.LOG_PART, {**row, "receipt": receipt, "outcome": outcome, "cause": cause, "now": now})
 
 
 def add_setbacks(db: sqlite3.Connection, group_id: int, setbacks: Iterable[Setback], now: float) -> None:

@@ -21,6 +21,7 @@ def clean(db: sqlite3.Connection, topic: int, first: int, before: float, excess:
         if not any(begin < place + count and stop > place for begin, stop in in_flight):
             db.execute(sql.DROP_RUN, (place,))
             db.execute(sql.DROP_BODY, (body,))
+            db.execute(sql.DROP_DELIVERIES, (place, place + count))
             messages, freed = messages + count, freed + size
     _, following = topic_and_offset(passed)
     db.execute(sql.PASS_OVER, (topic, following))

@@ -42,7 +42,7 @@ def append(db: Executor, runs: Sequence[Run], now: float) -> list[int]:
     db.executemany(
         sql.ADD_RUN,
         [
-            (to_place(run.topic, first), run.messages, sent, body, len(run.data))
+            (to_place(run.topic, first), run.messages, sent, body, len(run.data), run.sender)
             for body, first, run in zip(ids, firsts, runs, strict=True)
         ],
     )
