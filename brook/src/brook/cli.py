@@ -4,6 +4,7 @@ Every command prints a table, or JSON with --json. Errors are one line; exit cod
 """
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ from brook.printing import (
     topic_row,
 )
 from brook.queue import Brook
+from brook.serving import Server
 from brook.urls import sqlite_path
 
 Options = argparse.Namespace
@@ -129,6 +131,14 @@ def rule(mq: Brook, options: Options) -> Sequence[Row]:
     return [{"topic": name, "rule": each} for name, each in mq.rules().items()]
 
 
+def serve(mq: Brook, options: Options) -> Sequence[Row]:
+    with Server(mq, options.host, options.port, options.token) as server:
+        _say(f"the console is at {server.address}")
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return []
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="brook", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--url", default=os.environ.get("BROOK_URL"), help="of the queue; or in BROOK_URL")
@@ -175,6 +185,10 @@ def _parser() -> argparse.ArgumentParser:
     change = add(settings, "the settings, and how to change one")
     change.add_argument("name", nargs="?")
     change.add_argument("value", nargs="?", default="null", help="as JSON; without it, back to the default")
+    console = add(serve, "a web console, on this machine alone and with a token unless told otherwise")
+    console.add_argument("--host", default="127.0.0.1", help="to listen on (127.0.0.1)")
+    console.add_argument("--port", type=int, default=8700, help="to listen on (8700)")
+    console.add_argument("--token", help="that a browser has to bring; a new one by default")
     add(rule, "say what a topic may be used for", "topic", "rule")
     return parser
 
