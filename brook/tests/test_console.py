@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from brook import BadSetting, Brook, Message, Refusal
+from brook import BadSetting, Brook, Message, Refusal, console
 from brook.serving import Server
 
 NASTY = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -74,12 +74,22 @@ def test_nothing_without_the_token(server: Server) -> None:
     assert ask(server, "/metrics", {"Authorization": f"Bearer {server.token}"})[0] == 200
 
 
-def test_every_page_is_escaped(server: Server) -> None:
+def require_escaped(server: Server) -> None:
     for path in pages():
         status, text = ask(server, path, signed(server))
         assert status == 200
         assert "<script" not in text and "<img" not in text
     assert "&lt;script&gt;" in text
+
+
+def test_every_page_is_escaped(server: Server) -> None:
+    require_escaped(server)
+
+
+def test_what_is_not_escaped_is_seen(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "escape", str)
+    with pytest.raises(AssertionError):
+        require_escaped(server)
 
 
 def test_other_names_are_not_answered(server: Server) -> None:
