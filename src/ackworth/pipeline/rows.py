@@ -23,6 +23,8 @@ from ackworth.pipeline.histogram import Counted
 from ackworth.pipeline.ids import NOWHERE, Int64s
 from ackworth.pipeline.seen import CHUNK
 
+READ = 1 << 17
+
 Mask = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any] | int  # an int is the value of all rows
 
@@ -90,8 +92,10 @@ class Rows:
         """The seconds of the trial, from the first row's to the last row's, and how many rows happened in each."""
         times, zero = self.in_time["t"], self.context.trial.t_zero
         seconds = np.arange((times[0] - zero) // SECOND, (times[-1] - zero) // SECOND + 1)
-        bounds = np.searchsorted(times, seconds[1:] * SECOND + zero)
-        return Counted(seconds, np.diff(bounds, prepend=0, append=len(times)))
+        begun = np.searchsorted(times, seconds * SECOND + zero)
+        begun[:-1] -= begun[1:]
+        begun[-1] -= len(times)
+        return Counted(seconds, -begun)
 
     @cached_property
     def in_time(self) -> Rows:
@@ -164,9 +168,11 @@ def read_rows(context: Context, group: RowGroup, columns: Sequence[str]) -> Iter
         return
     try:
         with open_segment(group.path) as file:
-            for batch in file.iter_batches(CHUNK, row_groups=[group.index], columns=rest, use_threads=False):
+            for batch in file.iter_batches(READ, row_groups=[group.index], columns=rest, use_threads=False):
                 read = {name: _values(batch.column(name)) for name in rest}
-                yield Rows(context, group, {**constant, **read}, batch.num_rows)
+                for start in range(0, batch.num_rows, CHUNK):
+                    chunk = {name: values[start : start + CHUNK] for name, values in read.items()}
+                    yield Rows(context, group, {**constant, **chunk}, min(CHUNK, batch.num_rows - start))
     except (pa.ArrowException, OSError) as error:
         raise unreadable(group.path, error) from error
 

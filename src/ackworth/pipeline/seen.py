@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Bits, Int64s, pack
+from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Bits, Int64s, blank, pack
 
 # Rows of a chunk: few enough for its columns to stay in the processor's cache.
-CHUNK = 1 << 16
+CHUNK = 1 << 15
 
 _STEPS = np.arange(CHUNK, dtype=np.int64)
 
@@ -18,7 +18,7 @@ class Seen:
     """Places that were added. Memory is taken only where places are touched."""
 
     def __init__(self, buckets: int) -> None:
-        self._came = np.zeros(buckets * BUCKET, np.bool_)
+        self._came = blank(buckets)
         self._again: npt.NDArray[np.bool_] | None = None
         self._touched = np.zeros(buckets, np.bool_)
         # numpy sorts 32-bit numbers three times as fast as larger ones.
@@ -52,11 +52,13 @@ class Seen:
         if repeated.any():
             self._repeat(places[repeated])
         self._came[places] = True
-        self._touched[places >> BUCKET_BITS] = True
+        buckets = keys >> BUCKET_BITS
+        self._touched[buckets[-1]] = True
+        self._touched[buckets[:-1][buckets[1:] != buckets[:-1]]] = True
 
     def _repeat(self, places: Int64s) -> None:
         if self._again is None:
-            self._again = np.zeros(len(self._came), np.bool_)
+            self._again = blank(len(self._came) // BUCKET)
         self._again[places] = True
 
     def buckets(self) -> Iterator[tuple[int, "Came"]]:

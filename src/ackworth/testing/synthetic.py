@@ -59,10 +59,12 @@ class Planted:
         return np.asarray((seqs >= self.cut - 20) & (seqs < self.cut) & (producer % 2 == 0))
 
     def refused(self, producer: int, seqs: Int64s) -> Mask:
-        return np.asarray((seqs % 1000 == 500) & ~self.near_the_cut(seqs) & ~self.unanswered(producer, seqs))
+        """The broker is full for a while."""
+        full = (seqs >= self.each * 7 // 10) & (seqs < self.each * 7 // 10 + max(2000, self.each // 100))
+        return np.asarray(full & (seqs % 10 == 5) & ~self.near_the_cut(seqs) & ~self.unanswered(producer, seqs))
 
     def resurrected(self, producer: int, seqs: Int64s) -> Mask:
-        return np.asarray(self.refused(producer, seqs) & (seqs % 5000 == 500) & (producer == 0))
+        return np.asarray(self.refused(producer, seqs) & (seqs % 50 == 5) & (producer == 0))
 
     def unknown(self, producer: int, seqs: Int64s) -> Mask:
         """In flight when the broker failed; every other one was stored."""
