@@ -269,7 +269,8 @@ class Conductor:
         down = time.monotonic_ns()
         for node in nodes:
             self._mark("fault", plan.kind, node.name, begin, down)
-        dead = [worker for worker in alive if self._broker.embedded and not worker.running]
+        ends_workers = self._broker.embedded and self._faults[plan.kind].ends_node
+        dead = [worker for worker in alive if ends_workers and not worker.running]
         for worker in dead:
             self._mark("worker-died", worker.name, "", begin, down)
         if dead:
