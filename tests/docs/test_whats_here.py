@@ -35,7 +35,9 @@ def test_nothing_is_named_that_is_gone() -> None:
         for p in packages()
     }
     named = {name: {m for line in lines for m in re.findall(r"`(\w+)`", line)} for name, lines in stale.items()}
-    assert {name: words - modules(SOURCE / name) for name, words in named.items() if words - modules(SOURCE / name)} == {}
+    assert {
+        name: words - modules(SOURCE / name) for name, words in named.items() if words - modules(SOURCE / name)
+    } == {}
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -53,9 +53,7 @@ def standalone_cluster(directory: Path) -> Iterator[str]:
     worker = ("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "2", "--memory", "1g")
     work = ("--work-dir", str(directory / "work"), "--webui-port", str(free_port()), f"spark://127.0.0.1:{port}")
     with (
-        server(
-            directory, "master", spark_class, *master, "--webui-port", str(free_port()), ready="New state: ALIVE"
-        ),
+        server(directory, "master", spark_class, *master, "--webui-port", str(free_port()), ready="New state: ALIVE"),
         server(directory, "worker", spark_class, *worker, *work, ready="Successfully registered with master"),
     ):
         yield f"spark://127.0.0.1:{port}"

@@ -16,7 +16,7 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -110,6 +110,13 @@ class Receiver(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Waitable(Protocol):
+    """A sender or receiver whose news come through a descriptor: a worker sleeps until it is readable."""
+
+    def fileno(self) -> int: ...
+
+
 class Driver(Protocol):
     """What a driver's module offers."""
 
@@ -127,7 +134,7 @@ def load(name: str) -> Driver:
     known = [
         module.name
         for module in pkgutil.iter_modules(ackworth.driver.__path__)
-        if module.name not in ("contract", "matrix")
+        if module.name not in ("codec", "contract", "matrix", "wire")
     ]
     if "." not in name and name not in known:
         raise BadInput(f"unknown driver '{name}': known are {', '.join(known)}")

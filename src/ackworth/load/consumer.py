@@ -7,7 +7,7 @@ import numpy as np
 from ackworth.driver.contract import ConnectionLost, Incoming, Receiver
 from ackworth.history.spool import Spool
 from ackworth.load.body import Bodies
-from ackworth.load.producer import RECONNECT_EVERY
+from ackworth.load.producer import NEVER, RECONNECT_EVERY
 from ackworth.model.clock import Clock
 from ackworth.model.outcome import Delivery
 
@@ -48,6 +48,14 @@ class Consumer:
             self.close()
             return False
         return True
+
+    @property
+    def connection(self) -> Receiver | None:
+        return self._receiver
+
+    def next_at(self) -> int:
+        """When there will be something to do; if only a message can tell, never."""
+        return self._connect_at if self._receiver is None else NEVER
 
     def _record(self, incoming: Incoming) -> None:
         now = self._clock.now()

@@ -3,6 +3,7 @@
 Each promise is a function of its own and gets a broker that knows nothing yet.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -74,9 +75,8 @@ def receivers_of_a_group_share(driver: Driver, address: Address) -> None:
 def what_is_acknowledged_does_not_come_again(driver: Driver, address: Address) -> None:
     _send(driver, address, 0, 50)
     _drain(driver, address, GROUPS[0], expected=50)
-    receiver = driver.Receiver(address, TOPICS, GROUPS[0], 1)
-    assert receiver.receive(10, 0.2) is None
-    receiver.close()
+    with contextlib.closing(driver.Receiver(address, TOPICS, GROUPS[0], 1)) as receiver:
+        assert receiver.receive(10, 0.2) is None, "more came than was sent: what was acknowledged came again"
 
 
 def what_is_not_acknowledged_comes_again_and_says_so(driver: Driver, address: Address) -> None:
@@ -111,18 +111,17 @@ def _send(
 ) -> list[tuple[int, int]]:
     """Send in batches of a hundred; the answers as (seq, outcome)."""
     sizes = np.full(count, 128) if sizes is None else sizes
-    sender = driver.Sender(address, TOPICS, producer)
     found: list[tuple[int, int]] = []
-    for first in range(0, count, 100):
-        part = sizes[first : first + 100]
-        topics = np.arange(first, first + len(part)) % len(TOPICS)
-        sender.send(Outgoing(first, topics, Bodies(RUN).build(producer, topics, first, part, 1), part))
-        found += _answers(sender)
-    while len(found) < count:
-        more = _answers(sender, PATIENCE)
-        assert more, f"{count - len(found)} of {count} messages were never answered"
-        found += more
-    sender.close()
+    with contextlib.closing(driver.Sender(address, TOPICS, producer)) as sender:
+        for first in range(0, count, 100):
+            part = sizes[first : first + 100]
+            topics = np.arange(first, first + len(part)) % len(TOPICS)
+            sender.send(Outgoing(first, topics, Bodies(RUN).build(producer, topics, first, part, 1), part))
+            found += _answers(sender)
+        while len(found) < count:
+            more = _answers(sender, PATIENCE)
+            assert more, f"{count - len(found)} of {count} messages were never answered"
+            found += more
     return found
 
 
@@ -139,16 +138,16 @@ def _drain(driver: Driver, address: Address, group: str, expected: int) -> Got:
 
 def _read(receivers: Iterable[Receiver], got: Got, expected: int) -> None:
     """Receive and acknowledge in turn until nothing is missing; nothing must come after that."""
-    receivers = list(receivers)
-    quiet = 0
-    while len(got.messages) < expected and quiet < len(receivers):
+    with contextlib.ExitStack() as stack:
+        receivers = [stack.enter_context(contextlib.closing(receiver)) for receiver in receivers]
+        quiet = 0
+        while len(got.messages) < expected and quiet < len(receivers):
+            for receiver in receivers:
+                incoming = receiver.receive(64, PATIENCE / len(receivers))
+                quiet = quiet + 1 if incoming is None else 0
+                if incoming is not None:
+                    got.add(incoming)
+                    receiver.acknowledge(incoming)
         for receiver in receivers:
-            incoming = receiver.receive(64, PATIENCE / len(receivers))
-            quiet = quiet + 1 if incoming is None else 0
-            if incoming is not None:
-                got.add(incoming)
-                receiver.acknowledge(incoming)
-    for receiver in receivers:
-        assert receiver.receive(64, 0.1) is None, "more came than was sent"
-        receiver.close()
+            assert receiver.receive(64, 0.1) is None, "more came than was sent"
     assert len(got.messages) == expected, f"{len(got.messages)} of {expected} messages came"
