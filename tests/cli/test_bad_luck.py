@@ -17,6 +17,7 @@ from ackworth.run import traces
 
 pytestmark = pytest.mark.real
 
+BROKERS = ["brook-sqlite", "redis-streams"]
 ENDLESS = ["--set", "workload.phases=[{name: send, duration: 10m, rate: 20000}]"]
 
 
@@ -65,9 +66,17 @@ def ackworth(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(params=BROKERS)
+def broker(request: pytest.FixtureRequest) -> list[str]:
+    """The options that choose it."""
+    if request.param == "redis-streams":
+        request.getfixturevalue("redis_streams")
+    return ["--broker", request.param]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_stops_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
-    running = Running(tmp_path / "run")
+def test_interrupted_it_stops_in_good_order(tmp_path: Path, number: signal.Signals, broker: list[str]) -> None:
+    running = Running(tmp_path / "run", *broker)
     running.wait_for(running.has_sent)
     run = running.run
     running.process.send_signal(number)
@@ -81,9 +90,11 @@ def test_interrupted_it_stops_in_good_order(tmp_path: Path, number: signal.Signa
 
 
 @pytest.mark.parametrize("when", ["sending", "cut"])
-def test_killed_it_leaves_a_record_and_nothing_else(tmp_path: Path, when: str, own_mounts: None) -> None:
+def test_killed_it_leaves_a_record_and_nothing_else(
+    tmp_path: Path, when: str, own_mounts: None, broker: list[str]
+) -> None:
     sets = ["--set", "faults.0.at=500ms", "--set", "faults.0.down=1h"] if when == "cut" else []
-    running = Running(tmp_path / "run", *sets)
+    running = Running(tmp_path / "run", *broker, *sets)
     running.wait_for(running.has_sent)
     if when == "cut":
         assert running.process.stderr is not None
@@ -121,3 +132,18 @@ def test_a_live_run_is_left_alone_and_not_judged(tmp_path: Path) -> None:
     finally:
         os.kill(running.process.pid, signal.SIGINT)
         running.end()
+
+
+def test_two_runs_at_once_do_not_disturb_each_other(tmp_path: Path, broker: list[str]) -> None:
+    plan = [
+        "--set",
+        "workload.phases=[{name: send, duration: 2s, rate: 5000}]",
+        "--only",
+        "item-2",
+        "--broker",
+        broker[1],
+    ]
+    sets = [*plan, "--set", "faults=[{kind: kill, at: 1s, down: 100ms}]"]
+    both = [Running(tmp_path / name, *sets) for name in ("one", "other")]
+    for code, said in [running.end() for running in both]:
+        assert code == 0, said

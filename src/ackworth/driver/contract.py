@@ -63,6 +63,14 @@ def answered(seqs: Int64s, outcome: int, reason: int = 0) -> Answers:
     return Answers(seqs, np.full(len(seqs), outcome, np.int8), np.full(len(seqs), reason, np.int16))
 
 
+def joined(parts: Sequence[Answers]) -> Answers:
+    """One after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*((part.seqs, part.outcomes, part.reasons) for part in parts), strict=True)
+    return Answers(*(np.concatenate(column) for column in columns))
+
+
 @dataclass(frozen=True)
 class Incoming:
     """Messages as they were received."""

@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ackworth.driver.codec.redis_streams import Appends, Deliveries, Entries
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import stacked
 from ackworth.driver.wire import Deadline, Wire
 from ackworth.model.outcome import Outcome
@@ -41,6 +40,8 @@ REASONS = (
     *DEFINITE.values(),
 )
 _BROKE, _NO_RESP, _UNCLEAR = 2, 3, 4
+_ACK_BYTES = len("$15\r\n1731716255123-0\r\n")  # the least that an ack takes
+_MOST_TO_WAIT_FOR = 64 << 10
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY_MS = 1000  # how long a request for new messages stays with the server
 _ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before another takes it
@@ -95,18 +96,30 @@ class Sender:
         self._appends = Appends(topics)
         self._waiting: deque[Int64s] = deque()  # the seqs of each batch that are not answered
         self._data = b""  # the beginning of an answer
+        self._open = 0  # messages that are not answered
 
     def send(self, batch: Outgoing) -> None:
         self._waiting.append(np.arange(batch.first_seq, batch.first_seq + len(batch.sizes)))
         self._connection.wire.send(self._appends.encode(batch.topics, batch.bodies, batch.sizes))
+        self._count(len(batch.sizes))
 
     def answers(self, wait: float) -> Answers:
         self._data += self._connection.wire.receive(wait)
         with _resp_or_lost():
-            said, outcomes, reasons = self._read()
-        return Answers(self._take(sum(said)), np.repeat(outcomes, said), np.repeat(reasons, said))
+            runs = self._read()
+        self._count(-sum(count for count, _, _ in runs))
+        return joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
 
-    def _read(self) -> tuple[list[int], npt.NDArray[np.int8], npt.NDArray[np.int16]]:
+    def _count(self, more: int) -> None:
+        """Be woken when half of what is in flight is answered: Redis answers in drops.
+
+        So an ack may be noticed late, but not later than that half; of n acks that come after each other, those
+        from the middle on are noticed in log n steps, the last one when it comes.
+        """
+        self._open += more
+        self._connection.wire.wake_at(min(max(1, self._open // 2 * _ACK_BYTES), _MOST_TO_WAIT_FOR))
+
+    def _read(self) -> list[tuple[int, int, int]]:
         """Runs of answers: how many, and what they say."""
         runs, at = [], 0
         while True:
@@ -118,8 +131,7 @@ class Sender:
             runs.append((1, *_meaning(found[0])))
             at = found[1]
         self._data = self._data[at:]
-        counts, outcomes, reasons = zip(*runs, strict=True)
-        return list(counts), np.array(outcomes, np.int8), np.array(reasons, np.int16)
+        return runs
 
     def _take(self, count: int) -> Int64s:
         """The seqs of the oldest messages that are not answered."""
@@ -132,7 +144,7 @@ class Sender:
             if len(seqs) > count:
                 self._waiting.appendleft(seqs[count:])
             count -= len(taken[-1])
-        return np.concatenate(taken)
+        return taken[-1] if len(taken) <= 2 else np.concatenate(taken)
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()

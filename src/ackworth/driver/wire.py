@@ -11,6 +11,7 @@ from ackworth.driver.matrix import Matrix
 CONNECT_WITHIN = 5.0
 SEND_WITHIN = 30.0  # how long the other side may read nothing before it counts as gone
 _AT_ONCE = 1 << 18
+_LOOK_AGAIN = 0.02
 
 
 class Wire:
@@ -24,6 +25,8 @@ class Wire:
             raise self._lost(f"{host}:{port}: {error.strerror or error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
+        self._poll = select.poll()
+        self._wake_at = 1
 
     def send(self, data: bytes | Matrix) -> None:
         """All of it. Raises ConnectionLost."""
@@ -40,9 +43,20 @@ class Wire:
     def receive(self, wait: float) -> bytes:
         """What has come; waits at most so many seconds for it; empty if nothing came. Raises ConnectionLost."""
         data = self._receive_now()
-        if data is None and wait > 0 and self._ready(select.POLLIN, wait):
+        deadline = Deadline(wait)
+        while data is None and (left := deadline.left()):
+            self._ready(select.POLLIN, min(left, _LOOK_AGAIN))
             data = self._receive_now()
         return data or b""
+
+    def wake_at(self, size: int) -> None:
+        """Wake whoever waits only when so many bytes have come: fewer, larger reads.
+
+        A waiter looks all the same when its time is over, so too large a number delays, and loses nothing.
+        """
+        if size != self._wake_at:
+            self._wake_at = size
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     def _receive_now(self) -> bytes | None:
         try:
@@ -56,9 +70,8 @@ class Wire:
         return data
 
     def _ready(self, event: int, seconds: float) -> bool:
-        poll = select.poll()
-        poll.register(self._socket, event)
-        return bool(poll.poll(max(0.0, seconds) * 1000))
+        self._poll.register(self._socket, event)
+        return bool(self._poll.poll(max(0.0, seconds) * 1000))
 
     def _lost(self, why: str) -> ConnectionLost:
         return ConnectionLost(why, self._broke)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -110,6 +111,7 @@ class Crew:
     def finish(self, role: str) -> None:
         """Ask the workers of a role to end, and wait until they have done so well. Raises WorkerFailed."""
         for worker in self.role(role):
+            _await_ready(worker)  # before that, it does not know what the signal means
             worker.process.send_signal(signal.SIGTERM)
         for worker in self.role(role):
             try:
@@ -131,6 +133,13 @@ class Crew:
         assert worker.process.stdout is not None
         worker.process.stdout.close()
         self.workers.remove(worker)
+
+
+def _await_ready(worker: Worker) -> None:
+    deadline = time.monotonic() + _GRACE
+    while not worker.ready and worker.running and time.monotonic() < deadline:
+        worker.look()
+        time.sleep(0.005)
 
 
 def _shares(entries: Sequence[list[int]]) -> list[list[list[int]]]:

@@ -34,30 +34,41 @@ class Appends:
         heads = [b"*5\r\n" + b"".join(map(bulk, (b"XADD", topic.encode(), b"*", FIELD))) + b"$" for topic in topics]
         self._lengths = np.array([len(head) for head in heads])
         self._width = int(self._lengths.max())
+        self._matrix = np.empty((0, 0), np.uint8)
+        self._size = 0  # of the bodies that the matrix is made for
         padded = b"".join(head.rjust(self._width, b"\0") for head in heads)
         self._heads = np.frombuffer(padded, np.uint8).reshape(len(heads), self._width)
 
     def encode(self, topics: Int64s, bodies: Bytes, sizes: Int64s) -> Bytes:
-        """The commands back to back."""
+        """The commands back to back, until the next call."""
         largest = int(sizes.max())
-        digits = len(str(largest))
-        body = self._width + digits + 2
-        matrix = np.empty((len(sizes), body + largest + 2), np.uint8)
-        np.take(self._heads, topics, axis=0, out=matrix[:, : self._width])
-        matrix[:, self._width : body - 2] = _decimal(sizes, digits)
-        matrix[:, body - 2 : body] = _CRLF
+        alike = bool((sizes == largest).all())
+        body = self._width + len(str(largest)) + 2
+        matrix = self._made_for(len(sizes), largest)
+        np.take(self._heads, topics, axis=0, out=matrix[:, : self._width], mode="clip")
         matrix[:, body : body + largest] = bodies[:, :largest]
-        matrix[:, -2:] = _CRLF
-        if (sizes == largest).all() and (self._lengths == self._width).all():
+        if alike and (self._lengths == self._width).all():
             return matrix
-        return self._without_padding(matrix, topics, sizes, digits)
+        matrix[:, self._width : body - 2] = _decimal(sizes, body - 2 - self._width)
+        self._size = 0  # it is not as `_made_for` left it
+        return self._without_padding(matrix, topics, sizes, body)
 
-    def _without_padding(self, matrix: Bytes, topics: Int64s, sizes: Int64s, digits: int) -> Bytes:
+    def _made_for(self, count: int, size: int) -> Bytes:
+        """A matrix with everything in it that is the same for all bodies of a size."""
+        digits = b"%d\r\n" % size
+        body = self._width + len(digits)
+        if size != self._size or count != len(self._matrix):
+            self._matrix = np.empty((count, body + size + 2), np.uint8)
+            self._matrix[:, self._width : body] = np.frombuffer(digits, np.uint8)
+            self._matrix[:, -2:] = _CRLF
+            self._size = size
+        return self._matrix
+
+    def _without_padding(self, matrix: Bytes, topics: Int64s, sizes: Int64s, body: int) -> Bytes:
         columns = np.arange(matrix.shape[1])
-        body = self._width + digits + 2
         used = np.ones(matrix.shape, bool)
         used[:, : self._width] = columns[: self._width] >= self._width - self._lengths[topics][:, None]
-        used[:, self._width : body - 2] = sizes[:, None] >= _powers(digits)
+        used[:, self._width : body - 2] = sizes[:, None] >= _powers(body - 2 - self._width)
         used[:, body:-2] = columns[: matrix.shape[1] - body - 2] < sizes[:, None]
         flat: Bytes = matrix[used]
         return flat
@@ -72,8 +83,6 @@ def _powers(digits: int) -> Int64s:
 
 def _decimal(numbers: Int64s, digits: int) -> Bytes:
     """Numbers as text, a row each, padded with zeros."""
-    if (numbers == numbers[0]).all():
-        return np.frombuffer(b"%0*d" % (digits, int(numbers[0])), np.uint8)
     text: Bytes = (numbers[:, None] // 10 ** np.arange(digits - 1, -1, -1) % 10 + ord("0")).astype(np.uint8)
     return text
 

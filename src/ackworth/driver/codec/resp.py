@@ -18,7 +18,7 @@ _MOST_BYTES = 512 << 20  # the largest string that Redis knows
 _LONGEST_LINE = 64 << 10
 _DEEPEST = 8
 _NUMBER = re.compile(rb"-?(0|[1-9][0-9]{0,18})")  # Redis neither pads its numbers nor reads padded ones
-_ZERO, _RETURN, _NEWLINE, _DOLLAR = b"0\r\n$"
+_NEWLINE = ord("\n")
 
 
 class BadReply(Exception):
@@ -133,25 +133,38 @@ def _parse_array(data: bytes, at: int, length: int, depth: int) -> tuple[list[Va
 
 
 def count_strings(data: bytes, at: int) -> tuple[int, int]:
-    """How many strings of 10 to 99 bytes without a newline stand there back to back, and where they end.
+    """How many strings of 10 to 99 bytes stand there back to back, and where they end: answers to XADD, usually.
 
-    That is the shape of an answer to XADD. It is what it looks like if every length is right: then `parse`
-    would find the same strings at the same places.
+    Strings of one length stand at equal distances, and what is between two texts is always the same: the end of
+    one string and the head of the next. So as many of them are what they seem to be as have that between them.
     """
-    text = np.frombuffer(data, np.uint8, offset=at)
-    newlines = np.flatnonzero(text == _NEWLINE)
-    newlines = newlines[: len(newlines) // 2 * 2]
-    heads, ends = newlines[0::2], newlines[1::2]
-    starts = np.concatenate(([0], ends + 1))[: len(ends)]
-    whole = leading(heads == starts + 4)
-    starts, ends = starts[:whole], ends[:whole]
-    tens, ones = text[starts + 1] - np.uint8(_ZERO), text[starts + 2] - np.uint8(_ZERO)
-    fits = (text[starts] == _DOLLAR) & (tens >= 1) & (tens <= 9) & (ones <= 9) & (text[starts + 3] == _RETURN)
-    fits &= (ends == starts + 6 + tens.astype(np.int64) * 10 + ones) & (text[ends - 1] == _RETURN)
-    count = leading(fits)
-    return count, at + (int(ends[count - 1]) + 1 if count else 0)
+    count = 0
+    while head := _SHORT_STRING.match(data, at):
+        length = len(head[0]) + int(head[1]) + 2
+        most = (len(data) - at) // length
+        alike = most and _alike(data, at, length, most, head[0])
+        if data[at + (alike + 1) * length - 2 : at + (alike + 1) * length] == b"\r\n":
+            alike += 1  # the last of them has only an end
+        if not alike:
+            break
+        count += alike
+        at += alike * length
+    return count, at
+
+
+_SHORT_STRING = re.compile(rb"\$([1-9][0-9])\r\n")
+_SEVEN_BYTES = np.uint64((1 << 56) - 1)
+
+
+def _alike(data: bytes, at: int, length: int, most: int, head: bytes) -> int:
+    """After how many of these strings comes one with the same head."""
+    if most == 1:
+        return 0
+    between = np.ndarray((most - 1,), "<u8", data, at + length - 2, (length,))
+    return leading((between & _SEVEN_BYTES) == int.from_bytes(b"\r\n" + head, "little"))
 
 
 def leading(fits: npt.NDArray[np.bool_]) -> int:
-    """How many are true before the first that is not."""
-    return len(fits) if fits.all() else int(fits.argmin())
+    """How many are true before the first that is not; of one or more."""
+    first = int(fits.argmin())
+    return len(fits) if fits[first] else first
