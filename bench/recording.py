@@ -46,8 +46,9 @@ def throughput(folder: Path, messages: int, durability: str, record: bool) -> fl
     crew = Crew(place.logs, order)
     crew.prepare(30, lambda: time.sleep(0.005))
     with ScribeProcess(folder) if record else contextlib.nullcontext():
+        crew.produce([[p, 0, 0, messages // PRODUCERS] for p in range(PRODUCERS)], None)
         began = time.monotonic()
-        crew.produce([[p, 0, 0, messages // PRODUCERS] for p in range(PRODUCERS)], 0, None)
+        crew.go(0)
         while any(worker.running for worker in crew.workers):
             time.sleep(0.005)
         crew.look()

@@ -103,7 +103,9 @@ def worker(address: Address, load: Load, folder: Path) -> Cost:
         producers=[[0, 0, 0, load.messages]],
     )
     command = [sys.executable, "-m", "ackworth.load.worker"]
-    return measured(load, lambda: subprocess.run(command, check=True, input=json.dumps(asdict(order)), text=True))
+    return measured(
+        load, lambda: subprocess.run(command, check=True, input=json.dumps(asdict(order)) + "\n0\n", text=True)
+    )
 
 
 def measured(load: Load, run: Callable[[], object]) -> Cost:

@@ -1,16 +1,23 @@
 """SQLite passes the suite that all stores must pass; and the suite sees what is wrong with a store that does not."""
 
+import dataclasses
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from brook import testing
+from brook.claiming import Setback
 from brook.errors import UnknownGroup
-from brook.model import Claimed, Start
+from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run, unpack
-from brook.stores.base import ClaimRequest, Store
+from brook.sql import sqlite as sql
+from brook.states import Trace
+from brook.stores.base import ClaimRequest, Cleaned, Store
 from brook.stores.sqlite import SqliteStore
+from brook.stores.sqlite_claims import find_group
 
 
 def named(check: testing.Check) -> str:
@@ -51,8 +58,8 @@ class SwapsBodies(SqliteStore):
 
 
 class AlwaysEarliest(SqliteStore):
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
-        super().subscribe(group, topics, "earliest")
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
+        super().subscribe(group, topics, "earliest", **options)
 
 
 class CreatesGroups(SqliteStore):
@@ -85,7 +92,7 @@ class ReadsAllAlong(SqliteStore):
 
 
 class ForgetsAcks(SqliteStore):
-    def ack(self, receipt: int) -> int:
+    def ack(self, receipt: int, now: float) -> int:
         return sum(piece.messages for piece in self.read(receipt))
 
 
@@ -106,8 +113,8 @@ class HandsBackAll(SqliteStore):
 
 
 class OneGroup(SqliteStore):
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
-        super().subscribe("g", topics, start)
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
+        super().subscribe("g", topics, start, **options)
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
         return super().claim(request._replace(group="g"))
@@ -119,6 +126,98 @@ class ForgetsTopics(SqliteStore):
 
     def topics(self) -> dict[str, int]:
         return {name[:1]: topic for name, topic in super().topics().items()}
+
+
+class RetriesAtOnce(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        at_once = [setback._replace(due=setback.due and 0.0) for setback in setbacks]
+        return super().settle(receipt, at_once, now, finished=finished)
+
+
+class BelievesLateRefusals(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        super().settle(receipt, setbacks, now, finished=finished)
+        return sum(setback.range.messages for setback in setbacks)
+
+
+class AlwaysFinished(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        return super().settle(receipt, setbacks, now, finished=True)
+
+
+class ForgetsTheDead(SqliteStore):
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        return super().settle(receipt, [s for s in setbacks if s.due], now, finished=finished)
+
+
+class NeverGivesUp(SqliteStore):
+    def claim(self, request: ClaimRequest) -> Claimed | None:
+        return super().claim(request._replace(max_attempts=None))
+
+
+class NoOrder(SqliteStore):
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
+        super().subscribe(group, topics, start)
+
+
+class ForgetsOptions(SqliteStore):
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
+        super().subscribe(group, topics, start, **{"ordered": False, "tags": (), **options})
+
+
+class NoTimes(SqliteStore):
+    def offset_at(self, topic: int, position: Position) -> int:
+        return super().offset_at(topic, "earliest" if isinstance(position, datetime) else position)
+
+
+class ResetsNothingInFlight(SqliteStore):
+    def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
+        with self._database.writing() as db:
+            group_id = find_group(db, group).id
+            for topic in topics or []:
+                db.execute(sql.MOVE_PROGRESS, (group_id, topic, position))
+
+
+class LooksAtWholeRuns(SqliteStore):
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
+        return super().scan(topic, first, None, runs=runs, needle=needle)
+
+
+class LooksOnceAtRules(SqliteStore):
+    """As a cache would."""
+
+    def set_rule(self, topic: int, rule: Rule) -> None:
+        pass
+
+    def rules(self) -> dict[int, Rule]:
+        return dict.fromkeys(super().rules(), "read-write")
+
+
+class KeepsSettingsToItself(SqliteStore):
+    def settings(self) -> dict[str, str]:
+        return {**super().settings(), "b": "[2]"}
+
+
+class DeletesWhatIsInFlight(SqliteStore):
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        with self._database.writing() as db:
+            db.execute("UPDATE brook_claim SET count = 0")
+        return super().clean(topic, first, before, excess, runs=runs)
+
+
+class SkipsTooFar(SqliteStore):
+    def skip_deleted(self, group: str) -> None:
+        super().reset(group, None, "latest")
+
+
+class NobodyLeaves(SqliteStore):
+    def hand_back(self, client: str) -> None:
+        pass
+
+
+class ForgetsDeliveries(SqliteStore):
+    def trace(self, topic: int, offset: int) -> Trace:
+        return dataclasses.replace(super().trace(topic, offset), deliveries=())
 
 
 DEFECTS: dict[testing.Check, type[Store]] = {
@@ -137,6 +236,22 @@ DEFECTS: dict[testing.Check, type[Store]] = {
     testing.handed_back_is_free_at_once: HandsBackAll,
     testing.groups_do_not_disturb_each_other: OneGroup,
     testing.a_topic_is_created_once: ForgetsTopics,
+    testing.refused_comes_again_when_due: RetriesAtOnce,
+    testing.a_late_refusal_is_for_what_is_left: BelievesLateRefusals,
+    testing.what_is_put_off_leaves_the_rest: AlwaysFinished,
+    testing.dead_letters_are_kept_replayed_and_dropped: ForgetsTheDead,
+    testing.what_kills_its_clients_dies_in_the_end: NeverGivesUp,
+    testing.an_ordered_group_has_one_claim_per_topic: NoOrder,
+    testing.group_options_stay_until_changed: ForgetsOptions,
+    testing.positions_are_found: NoTimes,
+    testing.a_reset_begins_anew: ResetsNothingInFlight,
+    testing.anybody_may_look: LooksAtWholeRuns,
+    testing.rules_are_kept_on_every_call: LooksOnceAtRules,
+    testing.settings_are_kept: KeepsSettingsToItself,
+    testing.retention_spares_what_is_in_flight: DeletesWhatIsInFlight,
+    testing.groups_go_on_behind_what_is_gone: SkipsTooFar,
+    testing.states_tell_what_is_where: NobodyLeaves,
+    testing.a_trace_tells_what_became_of_a_message: ForgetsDeliveries,
 }
 
 

@@ -44,6 +44,27 @@ def life(url: str, say: Callable[[str], object]) -> None:
     say("end")
 
 
+def refusing(url: str, say: Callable[[str], object]) -> None:
+    """Refuses what it gets, and acks it when it comes again."""
+    times = itertools.count(1000)
+    mq = Brook(url, ladder=[1], clock=lambda: float(next(times)))
+    for body in BODIES[:2]:
+        mq.send("t", body)
+        say(f"sent {body.decode()}")
+    mq.append(["t"] * 4, BODIES[2:])
+    say("sent 5")
+    mq.subscribe("g")
+    for _ in range(2):
+        batch = mq.receive("g", max_messages=2)
+        say(f"got {batch.offsets[-1]}")
+        mq.refuse(batch, "once more")
+        again = mq.receive("g", max_messages=2)
+        assert again.offsets == batch.offsets
+        mq.ack(again)
+        say(f"acked {batch.offsets[-1]}")
+    say("end")
+
+
 def boast(url: str, say: Callable[[str], object]) -> None:
     """Says that it has sent what it is about to send."""
     mq = Brook(url)
@@ -137,8 +158,9 @@ def kill_everywhere(directory: Path, live: Life) -> int:
 
 
 @pytest.mark.real
-def test_killed_at_every_statement(tmp_path: Path) -> None:
-    assert kill_everywhere(tmp_path, life) > 50
+@pytest.mark.parametrize("live", [life, refusing])
+def test_killed_at_every_statement(tmp_path: Path, live: Life) -> None:
+    assert kill_everywhere(tmp_path, live) > 50
 
 
 @pytest.mark.real

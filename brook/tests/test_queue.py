@@ -1,7 +1,7 @@
 """Brook as an application sees it."""
 
 import threading
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,20 +20,8 @@ from brook import (
 )
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/q.db"
-
-
-def test_send_and_receive(url: str) -> None:
-    with Brook(url, clock=Clock()) as mq:
+def test_send_and_receive(url: str, clock: Any) -> None:
+    with Brook(url, clock=clock) as mq:
         assert mq.send("a", b"one", key="k", tags=["x", "y"], properties={"p": "q"}) == MessageId("a", 0)
         assert mq.send("a", b"two") == ("a", 1)
         mq.subscribe("g")
@@ -128,8 +116,7 @@ def test_packed_runs_are_stored_as_they_are(url: str) -> None:
         assert mq.receive("g").bodies == [b"ab", b"cd", b"a", b"ef"]
 
 
-def test_redelivery_after_the_lease(url: str) -> None:
-    clock = Clock()
+def test_redelivery_after_the_lease(url: str, clock: Any) -> None:
     with Brook(url, lease=10, clock=clock) as one, Brook(url, lease=10, clock=clock) as two:
         one.append(["a"] * 3, [b"0", b"1", b"2"])
         one.subscribe("g")
@@ -190,7 +177,7 @@ def test_unknown_groups_and_settings(url: str) -> None:
     with Brook(url) as mq:
         with pytest.raises(UnknownGroup, match="'g': no such group: subscribe it first"):
             mq.receive("g")
-        with pytest.raises(BadSetting, match="start='middle': give earliest or latest"):
+        with pytest.raises(BadSetting, match="start='middle': give earliest, latest, an offset"):
             mq.subscribe("g", start="middle")  # type: ignore[arg-type]
         with pytest.raises(BadSetting, match="max_messages=0"):
             mq.receive("g", max_messages=0)

@@ -123,6 +123,29 @@ def test_migration_keeps_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ]
 
 
+def test_a_queue_of_the_first_version_goes_on(tmp_path: Path) -> None:
+    """With a message in flight and one that nobody has claimed."""
+    place = 1 << sql.OFFSET_BITS
+    with closing(sqlite3.connect(tmp_path / "q.db", isolation_level=None)) as db:
+        for statement in sql.MIGRATIONS[0]:
+            db.execute(statement)
+        db.execute("UPDATE brook_schema SET version = 1")
+        db.execute("INSERT INTO brook_topic VALUES (1, 't', 2)")
+        db.execute("INSERT INTO brook_body VALUES (7, CAST('ab' AS BLOB), NULL, NULL)")
+        db.execute("INSERT INTO brook_run VALUES (?, 2, 1000, 7)", (place,))
+        db.execute("INSERT INTO brook_group VALUES (1, 'g', 1)")
+        db.execute("INSERT INTO brook_progress VALUES (1, 1, 1)")
+        db.execute("INSERT INTO brook_receipt VALUES (1, 1, 'x//1/1/1', 0)")
+        db.execute("INSERT INTO brook_claim VALUES (1, ?, 1, 1)", (place,))
+    with Brook(f"sqlite:///{tmp_path}/q.db") as mq:
+        assert mq.send("t", b"c").offset == 2
+        batch = mq.receive("g")
+        assert (batch.bodies, batch.redelivered) == ([b"a", b"b", b"c"], [True, False, False])
+        mq.ack(batch)
+        assert [state.bytes for state in mq.topic_states()] == [3]
+        assert mq.trace("t", 0).sender is None
+
+
 def test_failed_migration_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/q.db"
     with monkeypatch.context() as patch:
@@ -175,6 +198,23 @@ def test_truncated_messages_leave_groups_working(tmp_path: Path) -> None:
         mq.ack(claimed)
         assert mq.send("t", b"new").offset == 10
         assert mq.receive("g", max_messages=3).offsets == [10]
+
+
+@pytest.mark.parametrize("tables", [["run"], ["body"], ["run", "body"]])
+def test_a_truncated_table_costs_one_look(tmp_path: Path, tables: list[str]) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db", durability="off") as mq:
+        mq.append(["t"] * 100_000, [b"x"] * 100_000)
+        mq.subscribe("g")
+        late = mq.receive("g", max_messages=1)
+        with closing(sqlite3.connect(tmp_path / "q.db")) as db, db:
+            for table in tables:
+                db.execute(f"DELETE FROM brook_{table}")
+        assert mq.send("t", b"new").offset == 100_000
+        before = mq._store._database._writer.total_changes  # type: ignore[attr-defined]
+        assert mq.receive("g", max_messages=1).bodies == [b"new"]
+        assert mq._store._database._writer.total_changes - before < 20  # type: ignore[attr-defined]
+        mq.ack(late)
+        assert mq.lag("g") == 1
 
 
 def test_half_a_claim_truncated(tmp_path: Path) -> None:

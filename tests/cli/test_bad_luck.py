@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ackworth.broker.process import descendants, states
 from ackworth.history.schema import SENT
 from ackworth.history.spool import chunks, read_chunk
 from ackworth.run import traces
@@ -39,6 +40,13 @@ class Running:
             assert self.process.poll() is None, self.process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.02)
+
+    def wait_for_words(self, words: str) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if words in line:
+                return
+        raise AssertionError(f"it ended without '{words}'")
 
     def has_sent(self) -> bool:
         spool = self.out / "trials" / "item-1" / "spool"
@@ -89,24 +97,27 @@ def test_interrupted_it_stops_in_good_order(tmp_path: Path, number: signal.Signa
     assert not (running.out / "trials" / "item-1" / "nodes").exists()
 
 
-@pytest.mark.parametrize("when", ["sending", "cut"])
+BRIEF = ["--set", "workload.phases=[{name: send, messages: 20_000}]", "--set", "faults=[]"]
+MOMENTS = {
+    "sending": ([], None),
+    "cut": (["--set", "faults.0.at=500ms", "--set", "faults.0.down=1h"], "power-cut after"),
+    "draining": ([*BRIEF, "--set", "workload.drain.quiet=1h"], "drain,"),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_it_leaves_a_record_and_nothing_else(
-    tmp_path: Path, when: str, own_mounts: None, broker: list[str]
+    tmp_path: Path, moment: str, own_mounts: None, broker: list[str]
 ) -> None:
-    sets = ["--set", "faults.0.at=500ms", "--set", "faults.0.down=1h"] if when == "cut" else []
+    sets, words = MOMENTS[moment]
     running = Running(tmp_path / "run", *broker, *sets)
     running.wait_for(running.has_sent)
-    if when == "cut":
-        assert running.process.stderr is not None
-        while "power-cut after" not in running.process.stderr.readline():
-            pass
+    if words:
+        running.wait_for_words(words)
     run = running.run
     running.process.send_signal(signal.SIGKILL)
     running.process.communicate()
-    deadline = time.monotonic() + 10
-    while not gone(run, running.out):
-        assert time.monotonic() < deadline, "something of a killed run lives on"
-        time.sleep(0.02)
+    wait_until_gone(lambda: gone(run, running.out))
     assert (running.out / "trials" / "item-1" / "nodes").exists()
     (said,) = traces.sweep()
     assert f"run {run} was killed" in said
@@ -119,6 +130,32 @@ def test_killed_it_leaves_a_record_and_nothing_else(
     assert result["trials"][0]["account"]["sent"] > 0
     complete = next(check for check in result["trials"][0]["checks"] if check["name"] == "complete")
     assert complete["verdict"] == "unknown" and "killed" in complete["reason"]
+
+
+def wait_until_gone(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 15
+    while not condition():
+        assert time.monotonic() < deadline, "something of a killed run lives on"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_ended_while_judging_it_takes_spark_along(tmp_path: Path, number: signal.Signals) -> None:
+    running = Running(tmp_path / "run", *BRIEF, "--only", "item-1")
+    running.wait_for_words("judging: starting Spark")
+    running.wait_for(lambda: any(is_java(pid) for pid in descendants(running.process.pid)))
+    family = descendants(running.process.pid)
+    running.process.send_signal(number)
+    code, _ = running.end()
+    assert code == (2 if number == signal.SIGINT else -number)
+    wait_until_gone(lambda: not any(states(pid) - set("ZX") for pid in family))
+
+
+def is_java(pid: int) -> bool:
+    try:
+        return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+    except OSError:
+        return False
 
 
 def test_a_live_run_is_left_alone_and_not_judged(tmp_path: Path) -> None:

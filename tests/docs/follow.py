@@ -33,4 +33,7 @@ def trial(plan: str, folder: str, *sets: str) -> None:
 
 
 if __name__ == "__main__":
-    {"driver": driver, "trial": trial}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1] == "driver":
+        driver(*sys.argv[2:])
+    else:
+        trial(*sys.argv[2:])

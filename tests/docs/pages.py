@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [page for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))) if page.exists()]
+PAGES = sorted(page for pattern in ("*.md", "docs/**/*.md", "brook/*.md") for page in ROOT.glob(pattern))
 
 
 def text(page: str) -> str:

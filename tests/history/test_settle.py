@@ -1,5 +1,7 @@
 """Chunks become segments once, however often the one who does it is interrupted."""
 
+import errno
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,6 +12,7 @@ from ackworth.history.lines import Lines, path_of
 from ackworth.history.schema import MARK, SENT
 from ackworth.history.settle import convert_finished, settle
 from ackworth.history.spool import Spool, chunks
+from ackworth.model.errors import AckworthError
 from tests.history.test_spool import append
 
 
@@ -50,6 +53,20 @@ def test_a_crash_neither_loses_nor_doubles(tmp_path: Path, monkeypatch: pytest.M
     with monkeypatch.context() as patch:
         patch.setattr(settling, step, crash)
         with pytest.raises(KeyboardInterrupt):
+            settle(tmp_path)
+    settle(tmp_path)
+    assert recorded(tmp_path) == list(range(100))
+
+
+def test_a_full_disk_leaves_the_events_in_the_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spooled(tmp_path, 100)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(settling, "SegmentWriter", full)
+        with pytest.raises(AckworthError, match=r"No space left on device.*safe in the spool: free some space"):
             settle(tmp_path)
     settle(tmp_path)
     assert recorded(tmp_path) == list(range(100))

@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,7 +59,7 @@ def standalone_cluster(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def connect_server(directory: Path) -> Iterator[str]:
+def connect_server(directory: Path, python: str) -> Iterator[str]:
     """The address of a Spark Connect server."""
     port = free_port()
     settings = {
@@ -82,6 +81,6 @@ def connect_server(directory: Path) -> Iterator[str]:
         *service,
         ready="Spark Connect server started at",
         SPARK_CONNECT_MODE="0",
-        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_PYTHON=python,
     ):
         yield f"sc://127.0.0.1:{port}"

@@ -1,5 +1,9 @@
 """Brook: a stream queue inside your SQL database."""
 
+from brook.aio import AsyncBrook
+from brook.alerts import Alert
+from brook.broadcast import Listener
+from brook.consumer import Consumer
 from brook.errors import (
     BadMessage,
     BadSetting,
@@ -10,6 +14,7 @@ from brook.errors import (
     DatabaseFull,
     DatabaseLocked,
     DatabaseReadOnly,
+    Forbidden,
     LeaseLost,
     MissingDirectory,
     NotADatabase,
@@ -19,11 +24,18 @@ from brook.errors import (
     UnknownGroup,
     UnknownTopic,
 )
-from brook.model import Batch, Message, MessageId, Outgoing
+from brook.model import Batch, DeadLetter, Message, MessageId, Outgoing, Refusal
 from brook.packing import Piece, Run
 from brook.queue import Brook
+from brook.retrying import LADDER
+from brook.settings import Settings
+from brook.states import ClientState, Delivery, GroupState, TopicState, Trace
+from brook.transaction import Transaction
 
 __all__ = [
+    "LADDER",
+    "Alert",
+    "AsyncBrook",
     "BadMessage",
     "BadSetting",
     "BadUrl",
@@ -31,21 +43,33 @@ __all__ = [
     "BodyTooLarge",
     "Brook",
     "BrookError",
+    "ClientState",
     "Closed",
+    "Consumer",
     "DatabaseFull",
     "DatabaseLocked",
     "DatabaseReadOnly",
+    "DeadLetter",
+    "Delivery",
+    "Forbidden",
+    "GroupState",
     "LeaseLost",
+    "Listener",
     "Message",
     "MessageId",
     "MissingDirectory",
     "NotADatabase",
     "Outgoing",
     "Piece",
+    "Refusal",
     "Refused",
     "Run",
     "SchemaTooNew",
+    "Settings",
     "StoreFailed",
+    "TopicState",
+    "Trace",
+    "Transaction",
     "UnknownGroup",
     "UnknownTopic",
 ]

@@ -1,11 +1,13 @@
-"""Which messages a receiver gets. Plain arithmetic, the same for all stores."""
+"""Which messages a receiver gets, and what is left of a claim. Plain arithmetic, the same for all stores."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 # So many topics share one claim if all of them have plenty. More would be fairer, and slower: each
 # costs a row and a seek.
 SHARING = 16
+
+Source = TypeVar("Source")
 
 
 class Range(NamedTuple):
@@ -16,9 +18,29 @@ class Range(NamedTuple):
     messages: int
     attempts: int = 1
 
+    @property
+    def end(self) -> int:
+        return self.first + self.messages
+
     def split(self, count: int) -> tuple["Range", "Range"]:
         rest = self._replace(first=self.first + count, messages=self.messages - count)
         return self._replace(messages=count), rest
+
+    def overlap(self, other: "Range") -> "Range | None":
+        """The part of this range that is in the other too."""
+        first, end = max(self.first, other.first), min(self.end, other.end)
+        if self.topic != other.topic or first >= end:
+            return None
+        return self._replace(first=first, messages=end - first)
+
+
+class Setback(NamedTuple):
+    """Messages that were not dealt with."""
+
+    range: Range  # its attempts are those so far
+    due: float | None  # when they are to be had again, seconds of the wall clock; None: never, they are dead
+    cause: str
+    key: str | None = None  # in an ordered group: whose order they hold up
 
 
 def share_out(ready: Sequence[Range], limit: int, after: int) -> Iterator[Range]:
@@ -34,11 +56,29 @@ def share_out(ready: Sequence[Range], limit: int, after: int) -> Iterator[Range]
         yield topic._replace(messages=count)
 
 
-def take(claims: Iterable[tuple[int, Range]], limit: int) -> Iterator[tuple[int, Range, Range]]:
-    """The first `limit` messages of (receipt, range) pairs: the receipt, what is taken and what is left."""
-    for receipt, claim in claims:
+def take(claims: Iterable[tuple[Source, Range]], limit: int) -> Iterator[tuple[Source, Range, Range]]:
+    """The first `limit` messages of (source, range) pairs: the source, what is taken and what is left."""
+    for source, claim in claims:
         if limit == 0:
             return
         taken, rest = claim.split(min(claim.messages, limit))
         limit -= taken.messages
-        yield receipt, taken, rest
+        yield source, taken, rest
+
+
+def without(ranges: Iterable[Range], gone: Iterable[Range]) -> list[Range]:
+    """What is left of the ranges."""
+    left = list(ranges)
+    for cut in gone:
+        left = [part for each in left for part in _parts_outside(each, cut)]
+    return left
+
+
+def _parts_outside(whole: Range, cut: Range) -> Iterator[Range]:
+    inside = whole.overlap(cut)
+    if inside is None:
+        yield whole
+        return
+    before, rest = whole.split(inside.first - whole.first)
+    _, after = rest.split(inside.messages)
+    yield from (part for part in (before, after) if part.messages)

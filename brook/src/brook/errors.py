@@ -66,6 +66,10 @@ class UnknownTopic(Refused):
     """No topic of this name, and topics are not created on the fly."""
 
 
+class Forbidden(Refused):
+    """The topic's rule does not allow this."""
+
+
 class UnknownGroup(Refused):
     """Nobody has subscribed this group."""
 

@@ -12,11 +12,12 @@
 
 import contextlib
 import itertools
+import json
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 
-from brook.errors import BrookError, StoreFailed
+from brook.errors import BrookError, Forbidden, StoreFailed
 from brook.packing import Body, Extra, Run, pack
 
 NAP = 0.05
@@ -25,12 +26,13 @@ NAP = 0.05
 class _Send:
     """What one thread wants stored, and the offsets or the error that it is waiting for."""
 
-    __slots__ = ("asleep", "error", "neighbour", "offsets")
+    __slots__ = ("asleep", "error", "neighbour", "offsets", "thread")
 
     def __init__(self) -> None:
         self.offsets: list[int] | None = None
         self.error: BrookError | None = None
         self.neighbour: _Send | None = None  # the next to be woken
+        self.thread = threading.current_thread().name
         self.asleep = threading.Lock()
         self.asleep.acquire()
 
@@ -60,8 +62,9 @@ class _SendRuns(_Send):
 
 
 class GroupCommit:
-    def __init__(self, append: Callable[[list[Run]], list[int]]) -> None:
+    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "") -> None:
         self._append = append
+        self._process = process
         self._queue: deque[_Send] = deque()
         self._turn = threading.Lock()
         self._waking = False
@@ -97,7 +100,7 @@ class GroupCommit:
                 self._waking = len(sends) > 1
                 for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
                     send.neighbour = neighbour
-                _commit(sends, self._append)
+                _commit(sends, self._append, self._process)
         finally:
             self._turn.release()
 
@@ -111,12 +114,21 @@ class GroupCommit:
             self._queue[0].wake()
 
 
-def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]]) -> None:
+def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
     many = [send for send in sends if isinstance(send, _SendRuns)]
-    packed = list(_packed(send for send in sends if isinstance(send, _SendOne)))
-    runs = [run for send in many for run in send.runs] + [run for _, runs in packed for run in runs]
+    packed = list(_packed((send for send in sends if isinstance(send, _SendOne)), process))
+    runs = [run for send in many for run in _signed(send.runs, process, [send.thread])]
+    runs += [run for _, their_runs in packed for run in their_runs]
     try:
         firsts = iter(append(runs))
+    except Forbidden as error:
+        # Nothing was stored; those whose topics may be written to must not suffer.
+        if len(sends) == 1:
+            sends[0].error = error
+        else:
+            for send in sends:
+                _commit([send], append, process)
+        return
     except BaseException as error:
         for send in sends:
             send.error = _for_others(error)
@@ -129,13 +141,23 @@ def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]]) -> Non
             one.offsets = [offset]
 
 
-def _packed(sends: Iterator[_SendOne]) -> Iterator[tuple[list[_SendOne], list[Run]]]:
+def _packed(sends: Iterator[_SendOne], process: str) -> Iterator[tuple[list[_SendOne], list[Run]]]:
     """The single messages of each topic, and the runs that they make."""
     by_topic: defaultdict[int, list[_SendOne]] = defaultdict(list)
     for send in sends:
         by_topic[send.topic].append(send)
     for topic, ones in by_topic.items():
-        yield ones, pack(topic, [one.body for one in ones], [one.extra for one in ones])
+        runs = pack(topic, [one.body for one in ones], [one.extra for one in ones])
+        yield ones, _signed(runs, process, [one.thread for one in ones])
+
+
+def _signed(runs: Sequence[Run], process: str, threads: list[str]) -> list[Run]:
+    """The runs with who sent them: one thread all of them, or one each message."""
+    if len(set(threads)) == 1:
+        sender = json.dumps([process, threads[0]])
+        return [run._replace(sender=sender) for run in runs]
+    names = iter(threads)
+    return [run._replace(sender=json.dumps([process, *itertools.islice(names, run.messages)])) for run in runs]
 
 
 def _for_others(error: BaseException) -> BrookError:

@@ -20,6 +20,12 @@ def new_client_id(label: str | None = None) -> str:
     return f"{name}/{_place()}/{pid}/{_started(pid) or 0}/{uuid.uuid4().hex[:12]}"
 
 
+def short_name(client: str) -> str:
+    """For people: label/pid."""
+    label, _, pid, _, _ = client.split("/")
+    return f"{label}/{pid}"
+
+
 def is_dead(client: str) -> bool:
     """True only if the process certainly is no more."""
     _, place, pid, started, _ = client.split("/")

@@ -3,16 +3,21 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from brook.packing import Body, Extra, Piece
 
 # full: what was acked survives a power cut. normal: it survives kill -9, and a power cut may take the
 # last of it. off: as normal, and a power cut may take the whole database.
 Durability = Literal["full", "normal", "off"]
-# Where a new group starts in the topics that are there when it subscribes.
-Start = Literal["earliest", "latest"]
+# A place in every topic: its first message that is still there, its end, an offset (the end, if it is beyond it),
+# or the first message that was sent at a time or later.
+Position: TypeAlias = Literal["earliest", "latest"] | int | datetime
+
+# What a topic may be used for.
+Rule = Literal["read-write", "write-only", "read-only", "closed"]
 
 
 class MessageId(NamedTuple):
@@ -48,14 +53,35 @@ class Message:
     tags: tuple[str, ...]
     properties: Mapping[str, str]
     sent: float  # when it was stored, seconds of the wall clock
-    attempts: int  # how often it was handed out, this time included
+    attempts: int  # how often it was handed out, this time included; 0: it was looked at without a claim
 
 
 class Claimed(NamedTuple):
     """What a store handed out under one lease."""
 
     receipt: int  # never used again for anything else
-    messages: int  # messages
+    messages: int
+    ordered: bool = False  # the group keeps the order of each key
+    tags: tuple[str, ...] = ()  # the group wants messages with one of these alone; empty: all
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a handler returns to have messages again later; all of the batch unless it names some."""
+
+    cause: str
+    messages: Sequence[Message] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message that a group has given up on."""
+
+    topic: str
+    offset: int
+    attempts: int
+    died: float  # when, seconds of the wall clock
+    cause: str  # of the last attempt's failure
 
 
 @dataclass(frozen=True)
@@ -94,9 +120,12 @@ class Batch:
     @property
     def messages(self) -> Iterator[Message]:
         for piece in self.pieces:
-            extras = piece.extras or itertools.repeat(None, piece.messages)
-            for index, (body, extra) in enumerate(zip(piece.bodies, extras, strict=True)):
-                yield _message(piece, index, body, extra, self.names[piece.topic])
+            yield from messages_of(piece, self.names[piece.topic])
+
+
+def messages_of(piece: Piece, topic: str) -> Iterator[Message]:
+    for index, (body, extra) in enumerate(zip(piece.bodies, piece.all_extras, strict=True)):
+        yield _message(piece, index, body, extra, topic)
 
 
 def _message(piece: Piece, index: int, body: bytes, extra: Extra | None, topic: str) -> Message:

@@ -26,6 +26,7 @@ class Run(NamedTuple):
     data: Body  # the bodies, back to back
     sizes: bytes | None = None  # of each body, little-endian uint32; None if they are all of one size
     extras: str | None = None  # JSON, an Extra or null for each message
+    sender: str | None = None  # JSON, who sent it: [host/pid, thread] or [host/pid, thread of each message]
 
 
 class Piece(NamedTuple):
@@ -41,6 +42,15 @@ class Piece(NamedTuple):
     @property
     def bodies(self) -> list[bytes]:
         return unpack(self.data, self.messages, self.sizes)
+
+    @property
+    def all_extras(self) -> Sequence[Extra | None]:
+        """One for each message."""
+        return self.extras or [None] * self.messages
+
+    @property
+    def keys(self) -> list[str | None]:
+        return [extra and extra[0] for extra in self.all_extras]
 
 
 def pack(topic: int, bodies: Sequence[Body], extras: Sequence[Extra | None] = ()) -> list[Run]:
@@ -86,6 +96,16 @@ def cut(piece: Piece, first: int, end: int) -> Piece:
         sizes=piece.sizes and piece.sizes[4 * begin : 4 * stop],
         extras=piece.extras and piece.extras[begin:stop],
     )
+
+
+def pick(piece: Piece, wanted: Sequence[bool]) -> Iterator[Piece]:
+    """The parts of the piece whose messages are wanted."""
+    index = piece.first
+    for is_wanted, stretch in itertools.groupby(wanted):
+        end = index + len(list(stretch))
+        if is_wanted:
+            yield cut(piece, index, end)
+        index = end
 
 
 def _run(topic: int, bodies: Sequence[Body], sizes: list[int], extras: Sequence[Extra | None]) -> Run:

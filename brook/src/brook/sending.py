@@ -1,20 +1,32 @@
 """From messages to runs, and from the runs' offsets back to the messages'."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from brook.errors import BadMessage, BodyTooLarge
 from brook.group_commit import GroupCommit
+from brook.model import MessageId, Outgoing
 from brook.packing import Body, Extra, Run, largest_body, pack
+from brook.settings import LiveSettings
 from brook.topics import Topics
 
 
 class Sender:
-    def __init__(self, commit: GroupCommit, topics: Topics, *, auto_create: bool, max_body: int) -> None:
+    def __init__(self, commit: GroupCommit, topics: Topics, settings: LiveSettings) -> None:
         self._commit = commit
         self._topics = topics
-        self._auto_create = auto_create
-        self._max_body = max_body
+        self._settings = settings
+
+    def send(
+        self, topic: str, body: Body, key: str | None, tags: Sequence[str], properties: Mapping[str, str] | None
+    ) -> MessageId:
+        extra = (key, tags, dict(properties or {})) if key is not None or tags or properties else None
+        return MessageId(topic, self.one(topic, body, extra))
+
+    def send_many(self, messages: Sequence[Outgoing]) -> list[MessageId]:
+        names, bodies = [m.topic for m in messages], [m.body for m in messages]
+        offsets = self.append(names, bodies, [m.extra for m in messages])
+        return [MessageId(name, offset) for name, offset in zip(names, offsets, strict=True)]
 
     def one(self, topic: str, body: Body, extra: Extra | None) -> int:
         self._check_size(len(body))
@@ -56,13 +68,11 @@ class Sender:
         return {**dict(zip(names, self._named(names), strict=True)), **dict(zip(ids, ids, strict=True))}
 
     def _named(self, names: list[str]) -> list[int]:
-        return self._topics.create(names) if self._auto_create else self._topics.ids(names)
+        return self._topics.create(names) if self._settings.now.auto_create else self._topics.ids(names)
 
     def _check_size(self, size: int) -> None:
-        if size > self._max_body:
-            raise BodyTooLarge(
-                f"{size} bytes: a body may have {self._max_body}: send less, or open with a larger max_body"
-            )
+        if size > (limit := self._settings.now.max_body):
+            raise BodyTooLarge(f"{size} bytes: a body may have {limit}: send less, or set a larger max_body")
 
 
 def _offsets(count: int, placed: list[tuple[int, list[int]]], firsts: list[int]) -> list[int]:

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from brook.errors import BadMessage, UnknownTopic
-from brook.stores.base import Store
+from brook.stores.base import Writer
 
 
 class Topics:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Writer, known: Mapping[int, str] | None = None) -> None:
         self._store = store
-        self._ids: dict[str, int] = {}
-        self._names: dict[int, str] = {}
+        self._names: dict[int, str] = dict(known or {})
+        self._ids: dict[str, int] = {name: topic for topic, name in self._names.items()}
 
     @property
     def names(self) -> Mapping[int, str]:

@@ -21,7 +21,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
 def why_not() -> str | None:
     """Why this machine cannot have such a disk; None if it can."""
     if os.geteuid() != 0:
-        return "it needs root: run it as root, or choose the fault 'kill'"
+        return "it needs root: run as root, or see what a kill does with --set faults.0.kind=kill"
     if not Path("/dev/loop-control").exists():
         return "there is no loop device (/dev/loop-control): load the kernel module 'loop'"
     missing = [tool for tool in ("mkfs.ext4", "mount", "umount", "losetup") if _which(tool) is None]

@@ -18,12 +18,18 @@ def arguments(command: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(metavar="[install]")
     help_text = "install brokers of Debian's packages; their own services are not left running"
     installing = actions.add_parser("install", help=help_text, description=help_text)
-    installing.add_argument("names", nargs="+", metavar="NAME", help="brokers, as `ackworth brokers` lists them")
+    installing.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="brokers, as `ackworth brokers` lists them; all of them if none is named",
+    )
     installing.set_defaults(call=install)
 
 
 def install(args: argparse.Namespace) -> int:
-    found = [registry.find(name) for name in args.names]  # all names are right before anything is done
+    # All names are right before anything is done.
+    found = [registry.find(name) for name in args.names or registry.brokers()]
     for broker in found:
         if broker.missing() is None:
             print(f"{broker.name}: ready: {broker.version()}")

@@ -72,21 +72,23 @@ def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunRes
         "started": run.started,
         "ackworth": run.ackworth,
         "verdict": verdict,
-        "sentence": _sentence(trials, missing),
+        "sentence": _sentence(verdict, trials, missing),
         "trials": trials,
         "published": _published(trials),
         "environment": run.environment,
     }
 
 
-def _sentence(trials: list[TrialResult], missing: list[str]) -> str:
+def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -> str:
     """One trial speaks for itself; of several, those that did not hold speak, and if all held, their number does."""
     if len(trials) == 1 and not missing:
         return trials[0]["sentence"]
     told = [f"{trial['trial']}: {trial['sentence']}" for trial in trials if trial["verdict"] != Verdict.HELD]
     told += [f"{name}: Unknown: it was never begun." for name in missing]
     if told:
-        return " ".join(told)
+        return (
+            f"{verdict.capitalize()}: {len(told)} of {len(trials) + len(missing)} trials did not hold. {' '.join(told)}"
+        )
     acked = sum(trial["account"]["acked"] for trial in trials)
     lost = sum(group["lost"] for trial in trials for group in trial["groups"])
     fate = f"{lost:,} were lost that nobody promised to keep" if lost else "none was lost"

@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    before = signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         return int(arguments.call(arguments))
     except AckworthError as error:
@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         traceback.print_exc()
         return _say(False, f"a defect of Ackworth's own ({type(error).__name__}: {error}): the verdict is unknown")
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _say(debug: bool, text: str) -> int:

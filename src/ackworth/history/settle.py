@@ -13,6 +13,7 @@ from ackworth.history.lines import path_of, read_lines
 from ackworth.history.schema import EVENTS, MARK, ROWS_PER_CHUNK, ROWS_PER_SEGMENT, SAMPLE, Table
 from ackworth.history.segment import SegmentWriter, segment_name
 from ackworth.history.spool import chunks, read_chunk
+from ackworth.model.errors import AckworthError
 from ackworth.model.files import write_json
 
 CHUNKS_PER_SEGMENT = ROWS_PER_SEGMENT // ROWS_PER_CHUNK
@@ -21,14 +22,24 @@ Numbered = tuple[int, Path]  # a chunk's number and file
 
 
 def settle(trial: Path, progress: Callable[[str], None] = lambda line: None) -> None:
-    """Everything that is left in the spool becomes segments. Nobody may be writing any more."""
-    for table in EVENTS:
-        for series, waiting in _by_series(trial, table):
-            for start in range(0, len(waiting), CHUNKS_PER_SEGMENT):
-                progress(f"writing the record: {table.name} of {series}")
-                _convert(trial, table, series, waiting[start : start + CHUNKS_PER_SEGMENT])
-    for table in (MARK, SAMPLE):
-        _convert_lines(trial, table)
+    """Everything that is left in the spool becomes segments. Nobody may be writing any more.
+
+    Raises AckworthError if the disk does not let it: then the events are still in the spool.
+    """
+    try:
+        for table in EVENTS:
+            for series, waiting in _by_series(trial, table):
+                for start in range(0, len(waiting), CHUNKS_PER_SEGMENT):
+                    progress(f"writing the record: {table.name} of {series}")
+                    _convert(trial, table, series, waiting[start : start + CHUNKS_PER_SEGMENT])
+        for table in (MARK, SAMPLE):
+            _convert_lines(trial, table)
+        _clear(trial / "spool")
+    except OSError as error:
+        raise AckworthError(
+            f"{trial}: the record cannot be written ({error.strerror}), its events are safe in the spool: "
+            "free some space, then judge it with `ackworth check`"
+        ) from error
 
 
 def convert_finished(trial: Path) -> bool:
@@ -85,3 +96,10 @@ def _convert_lines(trial: Path, table: Table) -> None:
         with SegmentWriter(trial / "record", table, "conductor") as writer:
             writer.write({name: [row[name] for row in rows] for name in table.names})
     path_of(trial / "spool", table).unlink(missing_ok=True)
+
+
+def _clear(spool: Path) -> None:
+    """An empty spool is of no use to anybody; one that still holds something stays."""
+    for folder in (*spool.glob("*/"), spool):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

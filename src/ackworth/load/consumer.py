@@ -30,6 +30,7 @@ class Consumer:
         self._delivered, self._bodies, self._batch, self._clock = delivered, bodies, batch, clock
         self._receiver: Receiver | None = None
         self._connect_at = 0
+        self.trouble: str | None = "not connected yet"  # why it cannot read; None if it can
 
     def step(self, wait: float) -> bool:
         """Take what has come, waiting at most so many seconds; False if nothing came."""
@@ -40,11 +41,13 @@ class Consumer:
                 self._connect_at = self._clock.now() + RECONNECT_EVERY
                 self._receiver = self._connect()
             incoming = self._receiver.receive(self._batch, wait)
+            self.trouble = None
             if incoming is None:
                 return False
             self._record(incoming)
             self._receiver.acknowledge(incoming)
-        except ConnectionLost:
+        except ConnectionLost as lost:
+            self.trouble = str(lost)
             self.close()
             return False
         return True

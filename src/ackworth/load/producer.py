@@ -56,6 +56,7 @@ class Producer:
         self._sender: Sender | None = None
         self._connect_at = self._check_at = 0
         self.stopping = False
+        self.trouble: str | None = "not connected yet"  # why it cannot send; None if it can
 
     @property
     def sending(self) -> bool:
@@ -71,6 +72,7 @@ class Producer:
         try:
             return self._step(wait)
         except ConnectionLost as lost:
+            self.trouble = str(lost)
             self._lose_connection(lost.reason)
             return True
 
@@ -152,6 +154,7 @@ class Producer:
             return False
         self._connect_at = self._clock.now() + RECONNECT_EVERY
         self._sender = self._connect()
+        self.trouble = None
         return True
 
     def _lose_connection(self, reason: int) -> None:

@@ -1,10 +1,13 @@
 """A worker: one process that runs some producers or some consumers, as its order says.
 
-    python -m ackworth.load.worker < order.json
+    python -m ackworth.load.worker
 
-It dies with the conductor (parent-death signal), prints `ready` once it is connected, stops
-gracefully at SIGTERM, and ends by itself when its producers have nothing left to send. Exit code 0
-means that it did what it was told; what went wrong stands in its last line on stderr.
+Its order is the first line on its standard input. It dies with the conductor (parent-death signal), and
+says in a line on its standard output that it is `up`, and from then on whenever it has become `ready`,
+`idle` (its consumers asked, and there was nothing), or has got into `trouble` with the broker. Producers
+wait for a second line, the time that their schedule counts from. It stops gracefully at SIGTERM, and
+ends by itself when its producers have nothing left to send. Exit code 0 means that it did what it was
+told; what went wrong stands in its last line on stderr.
 """
 
 import ctypes
@@ -53,7 +56,6 @@ class Order:
     weights: list[float] | None = None
     window: int = 0
     batch: int = 0
-    start: int = 0  # the monotonic clock when the phase began
     rate: float | None = None  # a second, for each producer; None: closed loop
     producers: list[list[int]] | None = None  # [producer, first seq of the phase, next seq, one past the last]
     consumers: list[list[int]] | None = None  # [consumer, group]
@@ -61,7 +63,7 @@ class Order:
 
 
 def main() -> int:
-    order = Order(**json.load(sys.stdin))
+    order = Order(**json.loads(sys.stdin.readline()))
     die_with(order.parent)
     try:
         {"prepare": prepare, "produce": produce, "consume": consume}[order.role](order)
@@ -95,12 +97,15 @@ def produce(order: Order, clock: Clock | None = None) -> None:
     clock = clock or MonotonicClock()
     driver = contract.load(order.driver)
     stop = _stop_at_sigterm()
-    producers = [_producer(order, driver, clock, *entry) for entry in order.producers or ()]
-    print("ready", flush=True)  # noqa: T201
+    print("up", flush=True)  # noqa: T201
+    start = int(sys.stdin.readline())
+    producers = [_producer(order, driver, clock, start, *entry) for entry in order.producers or ()]
+    tell = _Teller()
     while not all(p.finished for p in producers):
         for producer in producers:
             producer.stopping = stop()
         busy = [p.step(0) for p in producers]
+        tell([p.trouble for p in producers], idle=False)
         if not any(busy):
             wait(clock, producers, SECOND // 1000)
     for producer in producers:
@@ -112,9 +117,10 @@ def consume(order: Order, clock: Clock | None = None) -> None:
     driver = contract.load(order.driver)
     stop = _stop_at_sigterm()
     consumers = [_consumer(order, driver, clock, *entry) for entry in order.consumers or ()]
-    print("ready", flush=True)  # noqa: T201
+    tell = _Teller()
     while not stop():
         busy = [c.step(0) for c in consumers]
+        tell([c.trouble for c in consumers], idle=not any(busy))
         if not any(busy):
             wait(clock, consumers, SECOND // 200)
     for consumer in consumers:
@@ -138,7 +144,7 @@ def wait(clock: Clock, loads: Sequence[Producer] | Sequence[Consumer], polling: 
 
 
 def _producer(
-    order: Order, driver: contract.Driver, clock: Clock, producer: int, base: int, first: int, last: int
+    order: Order, driver: contract.Driver, clock: Clock, start: int, producer: int, base: int, first: int, last: int
 ) -> Producer:
     return Producer(
         producer=producer,
@@ -148,7 +154,7 @@ def _producer(
         bodies=Bodies(int(order.run, 16)),
         topics=len(order.topics),
         sizes=_sizes(order, producer, first),
-        pace=AtRate(order.start, order.rate) if order.rate else AsFastAsPossible(),
+        pace=AtRate(start, order.rate) if order.rate else AsFastAsPossible(),
         quota=Quota(base=base, first=first, last=last),
         window=order.window,
         batch=order.batch,
@@ -178,6 +184,20 @@ def _sizes(order: Order, producer: int, first: int) -> Callable[[int], contract.
         return lambda count: random.integers(sizes[0], sizes[-1], count, endpoint=True)
     shares = np.array(weights) / sum(weights)
     return lambda count: random.choice(np.array(sizes), count, p=shares)
+
+
+class _Teller:
+    """Tells the conductor how it goes, whenever that changes."""
+
+    def __init__(self) -> None:
+        self._told = ""
+
+    def __call__(self, troubles: Sequence[str | None], *, idle: bool) -> None:
+        trouble = next((text for text in troubles if text is not None), None)
+        state = f"trouble {trouble}".splitlines()[0] if trouble is not None else "idle" if idle else "ready"
+        if state != self._told:
+            self._told = state
+            print(state, flush=True)  # noqa: T201
 
 
 class _NoSpool:

@@ -46,7 +46,7 @@ def balance(context: Context, bucket: int, came: dict[Kind, Came]) -> Balance:
     sent = once("sent")
     refused = once("outcome", Outcome.REFUSED) & sent
     unknown = once("outcome", Outcome.UNKNOWN) & sent & ~refused
-    acked: Bits = once("answered") & sent & ~refused & ~unknown
+    acked = np.asarray(once("answered") & sent & ~refused & ~unknown, np.uint8)
     groups = []
     for number, group in enumerate(context.trial.groups):
         expected: Bits = acked if group.topics is None else acked & once("sent to", number)

@@ -6,6 +6,7 @@ producer's last) has no place, whatever a corrupt header claims; so nothing grow
 Places are cut into buckets of 65,536: a bucket's bits are 8 KiB, and buckets add up independently.
 """
 
+import mmap
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ NOWHERE = -1  # the place of an id that has none
 @dataclass(frozen=True)
 class Ids:
     counts: tuple[int, ...]  # per producer: its last seq + 1
+
+    def __reduce__(self) -> tuple[type["Ids"], tuple[tuple[int, ...]]]:
+        return Ids, (self.counts,)  # what is derived need not travel
 
     @cached_property
     def starts(self) -> Int64s:
@@ -101,12 +105,30 @@ class PlaceSet:
                 break
         return np.concatenate(found)
 
+    def holds(self, places: Int64s) -> npt.NDArray[np.bool_]:
+        """Which of a few places are in the set."""
+        found = np.zeros(len(places), np.bool_)
+        for bucket in np.unique(places >> BUCKET_BITS).tolist():
+            here = places >> BUCKET_BITS == bucket
+            found[here] = unpack(self.bits(bucket))[places[here] - bucket * BUCKET]
+        return found
+
     def flags(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """One boolean a place. Memory is taken only where the set has places."""
-        flags = np.zeros(ids.buckets * BUCKET, np.bool_)
+        flags = blank(ids.buckets)
         for bucket in self.buckets:
             flags[bucket * BUCKET : (bucket + 1) * BUCKET] = unpack(self.bits(bucket))
         return flags
+
+
+def blank(buckets: int) -> npt.NDArray[np.bool_]:
+    """One boolean a place, all false. Memory is taken in small pages, and only where it is touched.
+
+    np.zeros would ask for huge pages, which take a hundred times as much where places lie apart.
+    """
+    memory = mmap.mmap(-1, max(1, buckets) * BUCKET, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.bool_)
 
 
 def compress(bits: Bits) -> bytes:

@@ -5,7 +5,7 @@ Rules that all checks follow:
 1. What is found is evidence: a message that was doubled was doubled, whatever else went wrong.
 2. What is not found counts for nothing unless the groups were drained: the rest might still have held it.
    Only a loss is the other way round: none lost is certain, some lost is not, before the drain is complete.
-3. Where the run itself had a problem, no finding is certain either way.
+3. Where the run itself had a problem, nothing is held; and a loss, a duplicate or a reordering may be the run's own.
 4. A measurement or a check that failed is unknown, with the error; never held.
 """
 
@@ -39,15 +39,12 @@ class Case:
         return found
 
     @property
-    def doubt(self) -> str | None:
-        """Why nothing that was found is certain."""
-        return "; ".join(self.end.problems) if self.end and self.end.problems else None
-
-    @property
-    def undrained(self) -> str | None:
+    def incomplete(self) -> str | None:
         """Why there may be deliveries that were not seen."""
         if self.end is None:
             return "the run was killed before its end"
+        if self.end.problems:
+            return "the run was not complete"
         return None if self.end.drained else "the groups were not drained"
 
     def total(self, what: str) -> int:
@@ -83,8 +80,9 @@ def _plain(check: Check) -> CheckResult:
 
 
 def _check(name: str, case: Case, found: int, verdict: Verdict, reason: str) -> Check:
-    if case.doubt:
-        verdict, reason = Verdict.UNKNOWN, f"{reason}; but {case.doubt}"
+    doubtful = verdict == Verdict.HELD or (verdict == Verdict.BROKEN and name not in CERTAIN)
+    if doubtful and case.end and case.end.problems:
+        verdict, reason = Verdict.UNKNOWN, f"{reason} so far, but {case.incomplete}"
     ids = tuple(case.findings.offenders.get(name, ())) if found else ()
     return Check(name=name, verdict=verdict, found=found, rule=RULES[name], reason=reason, ids=ids)
 
@@ -94,8 +92,8 @@ def _evidence(name: str, what: str, case: Case, found: int, allowed: str | None 
     seen = f"{counted(found, what)}" if found else f"no {what}"
     if found and allowed is None:
         return _check(name, case, found, Verdict.BROKEN, seen)
-    if case.undrained and allowed is None:
-        return _check(name, case, found, Verdict.UNKNOWN, f"{seen} so far, but {case.undrained}")
+    if case.incomplete and allowed is None:
+        return _check(name, case, found, Verdict.UNKNOWN, f"{seen} so far, but {case.incomplete}")
     return _check(name, case, found, Verdict.HELD, f"{seen}, {allowed}" if found else seen)
 
 
@@ -105,8 +103,8 @@ def _lost(case: Case) -> Check:
     allowed = _loss_allowed(case)
     if not found or allowed:
         return _check("lost", case, found, Verdict.HELD, f"{seen}, {allowed}" if found else seen)
-    if case.undrained:
-        return _check("lost", case, found, Verdict.UNKNOWN, f"{seen} so far, but {case.undrained}")
+    if case.incomplete:
+        return _check("lost", case, found, Verdict.UNKNOWN, f"{seen} so far, but {case.incomplete}")
     return _check("lost", case, found, Verdict.BROKEN, seen)
 
 
@@ -147,18 +145,13 @@ def _account(case: Case) -> Check:
     """The record agrees with itself; if not, the fault is ours and nothing can be told."""
     defects = {what: number for what, number in case.findings.defects.items() if number}
     found = sum(defects.values())
-    words = ", ".join(f"{number:,} {what}" for what, number in defects.items())
+    words = ", ".join(f"{what}: {number:,}" for what, number in defects.items())
     return _check("account", case, found, Verdict.UNKNOWN if found else Verdict.HELD, words or "it adds up")
 
 
 def _complete(case: Case) -> Check:
     """The run did what its plan asked for."""
-    reasons = [reason for reason in (case.undrained, *(case.end.problems if case.end else ())) if reason]
-    if not case.findings.account["acked"]:
-        reasons.append("no message was acked")
-    happened = {mark.name for mark in case.context.marked("fault")}
-    planned = dict.fromkeys(fault["kind"] for fault in case.context.trial.plan.get("faults") or ())
-    reasons += [f"the planned {kind} did not happen" for kind in planned if kind not in happened]
+    reasons = list(case.end.problems) if case.end and case.end.problems else _shortcomings(case)
     verdict = Verdict.UNKNOWN if reasons else Verdict.HELD
     return Check(
         name="complete",
@@ -167,6 +160,16 @@ def _complete(case: Case) -> Check:
         rule=RULES["complete"],
         reason="; ".join(reasons) or "it was",
     )
+
+
+def _shortcomings(case: Case) -> list[str]:
+    """What the record itself shows to be missing."""
+    reasons = [case.incomplete] if case.incomplete else []
+    if not case.findings.account["acked"]:
+        reasons.append("no message was acked")
+    happened = {mark.name for mark in case.context.marked("fault")}
+    planned = dict.fromkeys(fault["kind"] for fault in case.context.trial.plan.get("faults") or ())
+    return reasons + [f"the planned {kind} did not happen" for kind in planned if kind not in happened]
 
 
 def _min_throughput(case: Case) -> Check:
@@ -223,6 +226,9 @@ RULES = {
     "max_ack_p99": "99% of the acks come within",
     "max_recovery": "the first ack after each fault comes within",
 }
+
+# What no problem of the run can cause: once seen, it is so.
+CERTAIN = ("resurrected", "phantom", "corrupt", "misdelivered")
 
 # name -> (the measurements it needs, the check)
 CHECKS: dict[str, tuple[tuple[str, ...], Callable[[Case], Check]]] = {

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ackworth.history.meta import Trial
 from ackworth.history.reader import Record, RowGroup, read_table
 from ackworth.history.schema import MARK
+from ackworth.model.clock import SECOND
 from ackworth.model.errors import BadRecord
 from ackworth.model.outcome import Outcome
 from ackworth.pipeline.context import Context, Mark
@@ -15,6 +17,9 @@ from ackworth.pipeline.ids import Ids
 
 # Seqs are dense: a producer whose last seq is far beyond the number of its messages is a damaged record.
 _SLACK = 1 << 20
+
+# A time further away than this from the beginning is a damaged record, not a long trial.
+_LONGEST = 400 * 24 * 3600 * SECOND
 
 
 def prepare(record: Record) -> Context:
@@ -32,7 +37,10 @@ def _check_bounds(group: RowGroup, trial: Trial) -> None:
         "topic": (0, len(trial.topics) - 1),
         "outcome": (min(Outcome), max(Outcome)),
         "reason": (0, len(trial.reasons) - 1),
+        "t": (trial.t_zero, trial.t_zero + _LONGEST),
     }
+    if group.table == "sample":
+        del limits["t"]  # may be from before the beginning
     if group.table == "delivered":
         del limits["producer"]  # what a body claims, which may be anything
     for column, (low, high) in limits.items():
@@ -65,5 +73,12 @@ def _ids(record: Record) -> Ids:
 def _marks(groups: Sequence[RowGroup]) -> Iterator[Mark]:
     rows = [row for group in groups for row in read_table(group, MARK.names)]
     for row in sorted(rows, key=lambda row: (row["t_begin"], row["t_end"])):
-        detail = json.loads(row.pop("detail") or "{}")
-        yield Mark(**row, detail=detail)
+        yield Mark(**{**row, "detail": _detail(row)})
+
+
+def _detail(row: dict[str, Any]) -> dict[str, Any]:
+    try:
+        detail: dict[str, Any] = json.loads(row["detail"] or "{}")
+    except ValueError as error:
+        raise BadRecord(f"mark '{row['name']}': its detail is not JSON ({error}): the record is damaged") from error
+    return detail

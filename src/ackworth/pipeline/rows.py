@@ -19,8 +19,11 @@ from ackworth.history.reader import RowGroup, open_segment, unreadable
 from ackworth.model.clock import SECOND
 from ackworth.model.outcome import Delivery, Outcome
 from ackworth.pipeline.context import Context
+from ackworth.pipeline.histogram import Counted
 from ackworth.pipeline.ids import NOWHERE, Int64s
 from ackworth.pipeline.seen import CHUNK
+
+READ = 1 << 17
 
 Mask = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any] | int  # an int is the value of all rows
@@ -81,14 +84,18 @@ class Rows:
     @cached_property
     def places(self) -> Int64s:
         producer = self.constant("producer")
-        ids, bounds = self.context.ids, self.group.bounds
-        all_placed = ids.cover(bounds["producer"], bounds["seq"])
-        return ids.places(self["producer"] if producer is None else producer, self["seq"], all_placed)
+        ids = self.context.ids
+        return ids.places(self["producer"] if producer is None else producer, self["seq"], self._all_placed)
 
     @cached_property
-    def seconds(self) -> Int64s:
-        """Seconds of the trial in which the rows happened."""
-        return (self["t"] - self.context.trial.t_zero) // SECOND
+    def per_second(self) -> Counted:
+        """The seconds of the trial, from the first row's to the last row's, and how many rows happened in each."""
+        times, zero = self.in_time["t"], self.context.trial.t_zero
+        seconds = np.arange((times[0] - zero) // SECOND, (times[-1] - zero) // SECOND + 1)
+        begun = np.searchsorted(times, seconds * SECOND + zero)
+        begun[:-1] -= begun[1:]
+        begun[-1] -= len(times)
+        return Counted(seconds, -begun)
 
     @cached_property
     def in_time(self) -> Rows:
@@ -101,7 +108,11 @@ class Rows:
     @cached_property
     def placed(self) -> Rows:
         """The rows whose id may have been sent."""
-        return self.where(self.places != NOWHERE)
+        return self if self._all_placed else self.where(self.places != NOWHERE)
+
+    @cached_property
+    def _all_placed(self) -> bool:
+        return self.context.ids.cover(self.group.bounds["producer"], self.group.bounds["seq"])
 
     @cached_property
     def acked(self) -> Rows:
@@ -157,9 +168,11 @@ def read_rows(context: Context, group: RowGroup, columns: Sequence[str]) -> Iter
         return
     try:
         with open_segment(group.path) as file:
-            for batch in file.iter_batches(CHUNK, row_groups=[group.index], columns=rest, use_threads=False):
+            for batch in file.iter_batches(READ, row_groups=[group.index], columns=rest, use_threads=False):
                 read = {name: _values(batch.column(name)) for name in rest}
-                yield Rows(context, group, {**constant, **read}, batch.num_rows)
+                for start in range(0, batch.num_rows, CHUNK):
+                    chunk = {name: values[start : start + CHUNK] for name, values in read.items()}
+                    yield Rows(context, group, {**constant, **chunk}, min(CHUNK, batch.num_rows - start))
     except (pa.ArrowException, OSError) as error:
         raise unreadable(group.path, error) from error
 

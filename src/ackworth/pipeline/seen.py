@@ -1,16 +1,16 @@
 """Which places came, and which came again: a set that adds up exactly over chunks and tasks."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Bits, Int64s, pack
+from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Bits, Int64s, blank, pack
 
-# A chunk is stamped row by row with 16-bit numbers, 0 being 'never': it may have at most 65,535 rows.
+# Rows of a chunk: few enough for its columns to stay in the processor's cache.
 CHUNK = 1 << 15
-_STAMPS = np.arange(1, CHUNK + 1, dtype=np.uint16)
+
 _STEPS = np.arange(CHUNK, dtype=np.int64)
 
 
@@ -18,9 +18,11 @@ class Seen:
     """Places that were added. Memory is taken only where places are touched."""
 
     def __init__(self, buckets: int) -> None:
-        self._stamps = np.zeros(buckets * BUCKET, np.uint16)
-        self._touched = np.zeros(buckets, np.bool_)
+        self._came = blank(buckets)
         self._again: npt.NDArray[np.bool_] | None = None
+        self._touched = np.zeros(buckets, np.bool_)
+        # numpy sorts 32-bit numbers three times as fast as larger ones.
+        self._sortable: type[Any] = np.uint32 if len(self._came) <= 1 << 32 else np.int64
 
     def add(self, places: Int64s) -> None:
         """Add a chunk of places; a place may come several times."""
@@ -34,32 +36,36 @@ class Seen:
             self._add_any(places)
 
     def _add_run(self, first: int, size: int) -> None:
-        run = self._stamps[first : first + size]
+        run = self._came[first : first + size]
         if run.any():
             self._repeat(np.flatnonzero(run) + first)
-        run[:] = 1
+        run[:] = True
         self._touched[first >> BUCKET_BITS : ((first + size - 1) >> BUCKET_BITS) + 1] = True
 
     def _add_any(self, places: Int64s) -> None:
-        """A repeat finds an old stamp, or, within the chunk, that its own stamp was overwritten."""
-        stamps = _STAMPS[: len(places)]
-        repeated = self._stamps[places] != 0
-        self._stamps[places] = stamps
-        repeated |= self._stamps[places] != stamps
+        """Sorted, a chunk goes through memory in one direction, and what it repeats stands side by side."""
+        keys = places.astype(self._sortable)
+        keys.sort()
+        places = keys.astype(np.int64)
+        repeated = self._came[places]
+        repeated[1:] |= keys[1:] == keys[:-1]
         if repeated.any():
             self._repeat(places[repeated])
-        self._touched[places >> BUCKET_BITS] = True
+        self._came[places] = True
+        buckets = keys >> BUCKET_BITS
+        self._touched[buckets[-1]] = True
+        self._touched[buckets[:-1][buckets[1:] != buckets[:-1]]] = True
 
     def _repeat(self, places: Int64s) -> None:
         if self._again is None:
-            self._again = np.zeros(len(self._stamps), np.bool_)
+            self._again = blank(len(self._came) // BUCKET)
         self._again[places] = True
 
     def buckets(self) -> Iterator[tuple[int, "Came"]]:
         for bucket in np.flatnonzero(self._touched).tolist():
             part = slice(bucket * BUCKET, (bucket + 1) * BUCKET)
             again = None if self._again is None or not self._again[part].any() else pack(self._again[part])
-            yield bucket, Came(pack(self._stamps[part] != 0), again)
+            yield bucket, Came(pack(self._came[part]), again)
 
 
 class Came(NamedTuple):

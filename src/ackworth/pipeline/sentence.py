@@ -54,4 +54,4 @@ def _rest(result: TrialResult) -> str:
     recovered = sum(group["recovered"] for group in result["groups"])
     extra = sum(group["duplicates"]["extra"] for group in result["groups"])
     doubled = f"{counted(extra, 'duplicate')}" if extra else "nothing doubled"
-    return f"{recovered:,} unanswered ones recovered, {doubled}" if recovered else doubled
+    return f"{counted(recovered, 'unanswered one')} recovered, {doubled}" if recovered else doubled

@@ -7,7 +7,9 @@ directory of its own, and takes the directory away at its end.
 
 import importlib
 import os
+import re
 import shutil
+import socket
 import sys
 import tempfile
 import warnings
@@ -17,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
@@ -52,6 +55,10 @@ _LOCAL_SETTINGS = {
 }
 _LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
+_CONNECT_PORT = 15002
+# How many tasks a Connect server runs at a time is not said; large records are cut into more tasks anyway.
+_PARALLEL_ELSEWHERE = 4
+
 # What may be set in any session, also in one that is not ours.
 _RUNTIME_SETTINGS = {
     # A job has a few hundred to a few thousand keys: do not sort them.
@@ -77,7 +84,7 @@ class Session:
             with watched(self.spark, progress):
                 return run_on_spark(self.spark, job)
         except (PySparkException, Py4JError) as error:
-            raise AckworthError(f"{self.master}: Spark failed while judging ({_first_line(error)})") from error
+            raise AckworthError(f"{self.master}: Spark failed while judging ({_reason(str(error))})") from error
 
     def about(self) -> dict[str, Any]:
         return {"spark": self.spark.version, "master": self.master}
@@ -104,7 +111,7 @@ def session(master: str = LOCAL, archives: Path | None = None) -> Iterator[Sessi
 
 
 def _load_quietly(module: str) -> None:
-    """PySpark looks for pandas in some of its modules, and warns if it is newer than it knows: not our user's concern."""
+    """Some of PySpark's modules look for pandas, and warn if it is newer than they know: not our user's concern."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         importlib.import_module(module)
@@ -113,17 +120,25 @@ def _load_quietly(module: str) -> None:
 @contextmanager
 def _connected(url: str, private: Path) -> Iterator[Session]:
     try:
+        _reach(url)
         _load_quietly("pyspark.sql.connect.utils")
         spark = SparkSession.builder.remote(url).create()
         spark.addArtifact(str(_package(private)), pyfile=True)
     except (PySparkException, ImportError, OSError) as error:
         raise Unavailable(
-            f"{url}: no Spark Connect server answers ({_first_line(error)}): check the address"
+            f"{url}: no Spark Connect server answers ({_reason(str(error))}): check the address"
         ) from error
     try:
-        yield Session(spark, url, 4)
+        yield Session(spark, url, _PARALLEL_ELSEWHERE)
     finally:
         spark.stop()
+
+
+def _reach(url: str) -> None:
+    """Spark's own client tries for minutes where nobody listens. Raises OSError."""
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port or _CONNECT_PORT), timeout=10):
+        pass
 
 
 @contextmanager
@@ -132,22 +147,39 @@ def _started(master: str, private: Path, archives: Path | None) -> Iterator[Sess
     archive = Archive(archives, java) if archives and _is_local(master) else None
     conf = SparkConf(loadDefaults=False).setMaster(master)
     conf.setAll(_settings(master, private, archive.option if archive else "").items())
-    log = private / "spark.log"
-    with _python_of_workers(master), log.open("wb") as output:
+    with _python_of_workers(master), _virtual_machine(conf, private / "spark.log") as gateway:
         try:
-            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
             context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:
-            raise Unavailable(f"{master}: Spark did not start ({_last_line(log) or _first_line(error)})") from error
+            raise Unavailable(f"{master}: Spark did not start ({_reason(str(error))}): check --master") from error
+        try:
+            if not _is_local(master):
+                context.addPyFile(str(_package(private)))
+            yield Session(SparkSession(context), master, context.defaultParallelism)
+        finally:
+            context.stop()
+    if archive:
+        archive.keep()
+
+
+@contextmanager
+def _virtual_machine(conf: SparkConf, log: Path) -> Iterator[Any]:
+    """A JVM that prints into a file, and is gone at the end."""
+    with log.open("wb") as output:
+        try:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+        except Exception as error:
+            said = log.read_text(errors="replace") or str(error)
+            raise Unavailable(f"Spark did not start ({_reason(said)}): check --master and JAVA_HOME") from error
     try:
-        if not _is_local(master):
-            context.addPyFile(str(_package(private)))
-        yield Session(SparkSession(context), master, context.defaultParallelism)
+        yield gateway
     finally:
-        context.stop()
-        _end(gateway)
-        if archive:
-            archive.keep()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+        # Forgotten, so that another session can start one.
+        SparkContext._gateway = None
+        SparkContext._jvm = None
 
 
 def _settings(master: str, private: Path, archive_option: str) -> dict[str, str]:
@@ -171,13 +203,15 @@ def _is_local(master: str) -> bool:
 def _python_of_workers(master: str) -> Iterator[None]:
     """Workers on this machine run the Python that runs us; elsewhere, what the user says."""
     before = os.environ.get("PYSPARK_PYTHON")
-    if before is None and (_is_local(master) or "//127.0.0.1:" in master or "//localhost:" in master):
+    here = "//127.0.0.1:" in master or "//localhost:" in master
+    if _is_local(master) or (here and before is None):
         os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop("PYSPARK_PYTHON", None)
+        os.environ.pop("PYSPARK_PYTHON", None)
+        if before is not None:
+            os.environ["PYSPARK_PYTHON"] = before
 
 
 def _package(private: Path) -> Path:
@@ -192,18 +226,7 @@ def _package(private: Path) -> Path:
     return path
 
 
-def _end(gateway: Any) -> None:
-    """The JVM goes when its input is closed; forget it, so that another session can start one."""
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait()
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def _last_line(log: Path) -> str:
-    return log.read_text(errors="replace").strip().rpartition("\n")[2]
+def _reason(text: str) -> str:
+    """What an error of Spark's says, without the names of classes and the trace."""
+    found = re.search(r"(?:Exception|Error): (.+)", text)
+    return found[1] if found else text.strip().partition("\n")[0]

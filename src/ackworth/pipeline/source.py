@@ -6,7 +6,6 @@ on a classic session and through Spark Connect, and needs no pandas in the worke
 """
 
 import base64
-import pickle
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from ackworth.pipeline.measurement import dumps
+from ackworth.pipeline.measurement import dumps, loads
 from ackworth.pipeline.work import Job, Result, Task, run_reduction, run_task
 
 _SCHEMA = StructType(
@@ -71,10 +70,10 @@ class PartialsReader(DataSourceReader):  # type: ignore[misc]
 def run_on_spark(spark: SparkSession, job: Job) -> list[Result]:
     """All reduced results of a job."""
     spark.dataSource.register(Partials)
-    shared = dumps(job.without_tasks())
+    shared = job.without_tasks()
 
     def reduced(measurement: str, key: int, values: list[bytearray]) -> bytes:
-        return run_reduction(pickle.loads(shared), measurement, key, [bytes(value) for value in values])
+        return run_reduction(shared, measurement, key, [bytes(value) for value in values])
 
     reduction = F.udf(reduced, BinaryType(), useArrow=False)
     rows = (
@@ -112,5 +111,5 @@ def _encoded(job: Job) -> str:
 
 
 def _decoded(text: str) -> Job:
-    job: Job = pickle.loads(base64.b64decode(text))
+    job: Job = loads(base64.b64decode(text))
     return job

@@ -1,7 +1,6 @@
 """Judging a trial from beginning to end."""
 
 import copy
-import pickle
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from ackworth.model.result import Account, Duplicates, GroupAccount, Series, Tri
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.judge import judge
 from ackworth.pipeline.measure import measurements
-from ackworth.pipeline.measurement import Findings, Key, Measurement, Request
+from ackworth.pipeline.measurement import Findings, Key, Measurement, Request, loads
 from ackworth.pipeline.plan import prepare
 from ackworth.pipeline.work import Failure, Job, Result, cut, failure
 
@@ -99,7 +98,7 @@ class _Stage:
     def _collected(self, results: Sequence[Result]) -> dict[str, dict[Key, Any]]:
         found: defaultdict[str, dict[Key, Any]] = defaultdict(dict)
         for name, key, value in results:
-            loaded = pickle.loads(value)
+            loaded = loads(value)
             if not isinstance(loaded, Failure):
                 found[name][key] = loaded
             elif loaded.record:

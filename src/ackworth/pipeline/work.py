@@ -6,7 +6,6 @@ rows into every measurement and gives partials by (measurement, key); a reductio
 all partials of a key. A measurement that raises fails alone: its error travels like a result.
 """
 
-import pickle
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from ackworth.history.reader import RowGroup
 from ackworth.model.errors import BadRecord
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.measure import measurements
-from ackworth.pipeline.measurement import Key, Measurement, Request, dumps
+from ackworth.pipeline.measurement import Key, Measurement, Request, dumps, loads
 from ackworth.pipeline.rows import read_rows
 
 Task = tuple[RowGroup, ...]
@@ -74,7 +73,7 @@ def run_task(job: Job, task: Task) -> Iterator[Result]:
 
 def run_reduction(job: Job, measurement: str, key: Key, values: Sequence[bytes]) -> bytes:
     """One result of all partials of a key."""
-    partials = [pickle.loads(value) for value in values]
+    partials = [loads(value) for value in values]
     for partial in partials:
         if isinstance(partial, Failure):
             return dumps(partial)

@@ -51,7 +51,8 @@ def render_terminal(result: RunResult, style: Style, page: Path | None = None) -
 
 def _headline(result: RunResult, style: Style) -> str:
     word = _verdict(result["verdict"]).upper()
-    text = _hang(word, result["sentence"], style).removeprefix(word)
+    said = result["sentence"].removeprefix(f"{result['verdict'].capitalize()}: ")  # the word stands there already
+    text = _hang(word, said, style).removeprefix(word)
     return style.paint(word, f"{BOLD};{COLOURS[result['verdict']]}") + style.paint(text, BOLD)
 
 

@@ -28,7 +28,7 @@ from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SAMPLE, SENT
 from ackworth.history.settle import settle
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
-from ackworth.model.errors import AckworthError
+from ackworth.model.errors import AckworthError, BrokerFailed
 from ackworth.plan.model import FaultPlan, Phase
 from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
@@ -74,6 +74,7 @@ class Conductor:
         self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
         self._notes: list[str] = []
         self._sampled_at = 0.0
+        self._load_began = 0.0
         self._acked: list[tuple[float, int]] = [(0.0, 0)]
 
     # ---- the whole ---------------------------------------------------------------------------------
@@ -131,13 +132,18 @@ class Conductor:
         self._samples = Lines(self._spool, SAMPLE)
 
     def _end(self, drained: bool, problems: list[str]) -> End:
-        for fault in self._schedule.outstanding():
-            problems.append(f"the fault '{fault.kind}' was planned and did not strike as often as planned")
+        if not problems:  # a trial that failed has a better reason
+            problems += [
+                f"the fault '{fault.kind}' did not strike as often as planned" for fault in self._schedule.outstanding()
+            ]
         end = End(t=time.monotonic_ns(), drained=drained, problems=tuple(problems), notes=tuple(self._notes))
         self._marks.close()
         self._samples.close()
-        write_end(self._directory, end)
-        settle(self._directory, self._reporter.working)
+        try:
+            write_end(self._directory, end)
+            settle(self._directory, self._reporter.working)
+        except (AckworthError, OSError) as error:  # a full disk: whoever judges settles what is in the spool
+            self._reporter.happened(str(error))
         return end
 
     # ---- prepare -----------------------------------------------------------------------------------
@@ -177,7 +183,6 @@ class Conductor:
     # ---- load --------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        self._load_began = time.monotonic()
         if self._plan.workload.consume == "during":
             self._start_consumers()
         for phase in self._plan.workload.phases:
@@ -188,9 +193,11 @@ class Conductor:
     def _run_phase(self, phase: Phase) -> bool:
         """False if a fault ended the load."""
         self._phase = phase
-        self._phase_began = time.monotonic_ns()
         self._quotas = self._share_out(phase)
         self._start_producers()
+        self._phase_began = time.monotonic_ns()
+        self._crew.go(self._phase_began)
+        self._load_began = self._load_began or time.monotonic()
         while True:
             self._tick()
             if fault := self._schedule.due(self._progress()):
@@ -199,6 +206,7 @@ class Conductor:
                     self._crew.finish("produce")
                     return False
                 self._start_producers()
+                self._crew.go(self._phase_began)
             elif self._phase_is_over():
                 self._crew.finish("produce")
                 return True
@@ -226,7 +234,7 @@ class Conductor:
             if producer not in busy and self._next_seq(producer) < last
         ]
         rate = self._phase.rate and self._phase.rate / self._plan.workload.producers
-        self._crew.produce(entries, self._phase_began, rate)
+        self._crew.produce(entries, rate)
 
     def _start_consumers(self) -> None:
         busy = {entry[0] for worker in self._crew.role("consume") for entry in worker.order.consumers or ()}
@@ -258,15 +266,19 @@ class Conductor:
 
     def _strike(self, plan: FaultPlan) -> None:
         nodes = self._stage.choose(plan.node, self._chance)
-        self._crew.look()
-        self._crew.bury()  # whoever has finished does not die of the fault
+        alive = [worker for worker in self._crew.workers if worker.running]
         begin = time.monotonic_ns()
         self._reporter.happened(plan.kind)
         mend = self._stage.strike(self._faults[plan.kind], nodes)
         down = time.monotonic_ns()
-        dead = self._crew.bury() if self._broker.embedded else []
+        for node in nodes:
+            self._mark("fault", plan.kind, node.name, begin, down)
+        ends_workers = self._broker.embedded and self._faults[plan.kind].ends_node
+        dead = [worker for worker in alive if ends_workers and not worker.running]
         for worker in dead:
             self._mark("worker-died", worker.name, "", begin, down)
+        if dead:
+            self._crew.bury()
         if not plan.resume and self._faults[plan.kind].ends_node:
             self._crew.finish("produce")
         self._pass(begin + int(plan.down * SECOND))
@@ -274,7 +286,6 @@ class Conductor:
         self._await_broker()
         ready = time.monotonic_ns()
         for node in nodes:
-            self._mark("fault", plan.kind, node.name, begin, ready, struck_ms=(down - begin) / 1e6)
             self._mark("ready", plan.kind, node.name, ready, ready)
         if any(worker.order.role == "consume" for worker in dead):
             self._start_consumers()
@@ -291,17 +302,28 @@ class Conductor:
         deadline = time.monotonic() + drain.limit
         with self._phase_mark("drain"):
             self._start_consumers()
+            self._well_at = time.monotonic()
             seen, since = -1, time.monotonic()
-            while time.monotonic() - since < drain.quiet or not all(w.ready for w in self._crew.role("consume")):
+            while time.monotonic() - since < drain.quiet:
                 self._tick("drain")
                 rows = self._watch.rows(DELIVERED)
-                if rows != seen:
+                if rows != seen or not self._consumers_are_idle():
                     seen, since = rows, time.monotonic()
                 if time.monotonic() > deadline:
                     self._notes.append(f"the drain was given up after {drain.limit:g} s, while messages still came")
                     return False
             self._crew.finish("consume")
         return True
+
+    def _consumers_are_idle(self) -> bool:
+        """Whether all have asked and got nothing: only then does silence mean something. Raises if one cannot ask."""
+        consumers = self._crew.role("consume")
+        troubles = [worker.trouble for worker in consumers if worker.trouble is not None]
+        if not troubles:
+            self._well_at = time.monotonic()
+        elif time.monotonic() - self._well_at > READY_WITHIN:
+            raise BrokerFailed(f"the consumers could not read for {READY_WITHIN:g} s: {troubles[0]}")
+        return all(worker.idle for worker in consumers)
 
     # ---- all the time ------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from ackworth.model.errors import AckworthError
 
 # A worker finishes what is in flight before it ends.
 _GRACE = 40.0
+UP_WITHIN = 60.0
 
 
 class WorkerFailed(AckworthError):
@@ -27,17 +28,21 @@ class Worker:
     order: Order
     process: subprocess.Popen[str]
     log: Path
-    ready: bool = False
+    trouble: str | None = "it has only just been started"  # why it cannot do its work; None if it can
+    up: bool = False  # it has loaded all it needs, and hears signals
+    idle: bool = False  # its consumers asked for messages, and there were none
 
     @property
     def running(self) -> bool:
         return self.process.poll() is None
 
     def look(self) -> None:
-        """Notice that it is ready. Raises WorkerFailed if it ended badly, whoever killed it."""
-        if not self.ready and self.process.stdout is not None:
-            line = self.process.stdout.readline()
-            self.ready = line.strip() == "ready"
+        """Hear what it says. Raises WorkerFailed if it ended badly, whoever killed it."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            word, _, rest = line.strip().partition(" ")
+            self.up, self.idle = True, word == "idle"
+            self.trouble = rest if word == "trouble" else None
         code = self.process.poll()
         if code not in (None, 0):
             raise WorkerFailed(f"{self.name} ended with {_code(code)}: {self.last_words()}")
@@ -64,10 +69,25 @@ class Crew:
         if worker.process.returncode:
             raise WorkerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
 
-    def produce(self, entries: Sequence[list[int]], start: int, rate: float | None) -> None:
+    def produce(self, entries: Sequence[list[int]], rate: float | None) -> None:
+        """Start producers; they wait for `go`, so that a phase does not begin with the loading of modules."""
         for i, share in enumerate(_shares(entries)):
-            order = replace(self._order, role="produce", producers=share, start=start, rate=rate, parent=os.getpid())
+            order = replace(self._order, role="produce", producers=share, rate=rate, parent=os.getpid())
             self._start(f"producers-{i}", order)
+        deadline = time.monotonic() + UP_WITHIN
+        while not all(worker.up for worker in self.role("produce")):
+            self.look()
+            if time.monotonic() > deadline:
+                raise WorkerFailed(f"the producers were not up within {UP_WITHIN:g} s")
+            time.sleep(0.001)
+
+    def go(self, start: int) -> None:
+        """Let the producers that wait begin; their schedule counts from start."""
+        for worker in self.role("produce"):
+            stdin = worker.process.stdin
+            if stdin is not None and not stdin.closed:
+                stdin.write(f"{start}\n")
+                stdin.close()
 
     def consume(self, entries: Sequence[list[int]]) -> None:
         for i, share in enumerate(_shares(entries)):
@@ -88,8 +108,8 @@ class Crew:
             )
         assert process.stdin is not None and process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
-        process.stdin.write(json.dumps(asdict(order)))
-        process.stdin.close()
+        process.stdin.write(json.dumps(asdict(order)) + "\n")
+        process.stdin.flush()
         worker = Worker(name, order, process, log)
         self.workers.append(worker)
         return worker
@@ -101,17 +121,14 @@ class Crew:
         for worker in self.role("produce") + self.role("consume"):
             worker.look()
 
-    def bury(self) -> list[Worker]:
-        """Take away the workers that are dead; returns them."""
-        dead = [worker for worker in self.workers if not worker.running]
-        for worker in dead:
+    def bury(self) -> None:
+        """Forget the workers that have ended, however they did."""
+        for worker in [worker for worker in self.workers if not worker.running]:
             self._forget(worker)
-        return dead
 
     def finish(self, role: str) -> None:
         """Ask the workers of a role to end, and wait until they have done so well. Raises WorkerFailed."""
         for worker in self.role(role):
-            _await_ready(worker)  # before that, it does not know what the signal means
             worker.process.send_signal(signal.SIGTERM)
         for worker in self.role(role):
             try:
@@ -130,16 +147,10 @@ class Crew:
             self._forget(worker)
 
     def _forget(self, worker: Worker) -> None:
-        assert worker.process.stdout is not None
-        worker.process.stdout.close()
+        for pipe in (worker.process.stdin, worker.process.stdout):
+            assert pipe is not None
+            pipe.close()
         self.workers.remove(worker)
-
-
-def _await_ready(worker: Worker) -> None:
-    deadline = time.monotonic() + _GRACE
-    while not worker.ready and worker.running and time.monotonic() < deadline:
-        worker.look()
-        time.sleep(0.005)
 
 
 def _shares(entries: Sequence[list[int]]) -> list[list[list[int]]]:

@@ -39,6 +39,7 @@ class Planted:
     producers: int = 64
     consumers: int = 16
     topics: int = 256
+    scattered: bool = False  # unexplained repeats and reordered messages all over, not in one stretch of the run
 
     @property
     def each(self) -> int:
@@ -58,10 +59,12 @@ class Planted:
         return np.asarray((seqs >= self.cut - 20) & (seqs < self.cut) & (producer % 2 == 0))
 
     def refused(self, producer: int, seqs: Int64s) -> Mask:
-        return np.asarray((seqs % 1000 == 500) & ~self.near_the_cut(seqs) & ~self.unanswered(producer, seqs))
+        """The broker is full for a while."""
+        full = (seqs >= self.each * 7 // 10) & (seqs < self.each * 7 // 10 + max(2000, self.each // 100))
+        return np.asarray(full & (seqs % 10 == 5) & ~self.near_the_cut(seqs) & ~self.unanswered(producer, seqs))
 
     def resurrected(self, producer: int, seqs: Int64s) -> Mask:
-        return np.asarray(self.refused(producer, seqs) & (seqs % 5000 == 500) & (producer == 0))
+        return np.asarray(self.refused(producer, seqs) & (seqs % 50 == 5) & (producer == 0))
 
     def unknown(self, producer: int, seqs: Int64s) -> Mask:
         """In flight when the broker failed; every other one was stored."""
@@ -77,13 +80,18 @@ class Planted:
         return np.asarray(self.repeated_after_fault(producer, seqs) & (seqs % 4 == 0))
 
     def repeated_for_nothing(self, producer: int, seqs: Int64s) -> Mask:
-        return np.asarray((seqs % 4000 == 77) & ~self.near_the_cut(seqs) & (producer % 16 == 5))
+        return np.asarray((seqs % 400 == 77) & self._troubled(seqs) & (producer % 16 == 5))
 
     def reordered(self, producer: int, seqs: Int64s) -> Mask:
         """Held back until the next two messages of the stream have passed."""
         later = seqs + 3 * self.topics
-        usual = (later < self.cut - 100) | (seqs >= self.cut + 100)
-        return np.asarray((seqs % 4000 == 1234) & usual & (later < self.each) & (producer % 16 == 6))
+        usual = self._troubled(seqs) & ((later < self.cut - 100) | (seqs >= self.cut + 100))
+        return np.asarray((seqs % 400 == 234) & usual & (later < self.each) & (producer % 16 == 6))
+
+    def _troubled(self, seqs: Int64s) -> Mask:
+        """Where the broker repeats and holds back messages for no reason."""
+        stretch = (seqs >= self.each * 3 // 10) & (seqs < self.each * 3 // 10 + max(2000, self.each // 50))
+        return np.asarray((stretch | self.scattered) & ~self.near_the_cut(seqs))
 
     def delivered(self, producer: int, seqs: Int64s) -> Mask:
         refused = self.refused(producer, seqs) & ~self.resurrected(producer, seqs)
@@ -232,7 +240,7 @@ def _deliveries(planted: Planted, producer: int, seqs: Int64s) -> Iterable[Int64
     seqs = seqs[planted.delivered(producer, seqs)]
     sent = planted.sent_at(producer, seqs)
     # A few take long, but not so long that the next message of the stream overtakes them.
-    slow = np.where(_noise(producer, seqs, 3) % 1000 == 0, 20 * 10**6, 0)
+    slow = (_noise(producer, seqs, 3) % 1000 == 0) * (planted.topics * PERIOD // 3)
     t = sent + 2 * 10**6 + _noise(producer, seqs, 4) % 10**6 + slow
     t = t + planted.reordered(producer, seqs) * (planted.topics * PERIOD * 5 // 2)
     yield _rows(producer, seqs, t, sent, np.full(len(seqs), Delivery.INTACT))

@@ -1,26 +1,39 @@
 """What every store must do, and the rules that make it a queue.
 
 1. *Dense, in commit order.* A topic's offsets are handed out inside the transaction that stores the
-   messages, under a lock that is held until it has committed. So offset n is committed before n + 1
-   is handed out, a rolled-back transaction leaves no gap, and whoever sees n sees all before it.
+   messages, under a lock that is held until it has committed, be the transaction ours or the caller's
+   own. So offset n is committed before n + 1 is handed out: however long a transaction stays open
+   after it took its place, nobody is behind it, and no group can have passed it by; one that is rolled back
+   leaves no gap to wait for; and whoever sees n sees all before it.
 2. *Never skipped.* A group's progress in a topic is the offset below which everything has been claimed.
    It moves only in the transaction that writes the claim for exactly the offsets it moves over, and
    only over committed ones (by 1, all below the topic's next offset are). So every committed message
-   is at every moment above its group's progress, or in one claim, or acked.
+   is at every moment above its group's progress, or in one claim, or waiting for a retry, or dead, or
+   acked; or it was deleted, by retention, which moves the progress over what it deletes, or by hand.
 3. *One owner.* A message is in at most one claim of a group: claims of new messages begin at the
    progress, under the lock of rule 1, and one that changes hands is moved by the transaction that
    gives it the new receipt. It changes hands only once its lease is over or its client is certainly
    dead. Receipts are never used twice, so that a late ack cannot ack what another client holds now.
-4. *Acked is over.* An ack removes claims and nothing else does; what is acked is below the progress and
-   in no claim, and is never handed out again.
-5. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
+4. *Acked is over.* What is acked is below the progress and neither claimed, waiting nor dead, and is never
+   handed out again.
+5. *Refused comes again.* A refusal moves messages from their claim to the retries or to the dead letters in
+   one transaction, so attempts are counted exactly: each claim of a message adds one.
+6. *In order.* In a group that is ordered a topic has one claim at a time. Whoever has it looks which
+   keys wait for a retry, and lets what it has of them wait behind; nobody else can change that meanwhile.
+7. *Reset.* A reset moves the progress of a group in a topic, and in the same transaction drops what the
+   group has in flight there and what it has given up from the new place on: rules 2 to 4 hold again,
+   from there. Nothing else is written, whatever the distance.
+8. *Rules.* What a topic may be used for is looked at in the transaction that uses it.
+9. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
 """
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from brook.model import Claimed, Start
+from brook.claiming import Range, Setback
+from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run
+from brook.states import ClientState, GroupState, TopicState, Trace
 
 
 class ClaimRequest(NamedTuple):
@@ -30,10 +43,35 @@ class ClaimRequest(NamedTuple):
     client: str
     now: float  # seconds of the wall clock
     lease: float  # seconds
+    thread: str = ""
+    max_attempts: int | None = None  # what was lost after so many is dead; None: it goes on for ever
 
 
-class Store(Protocol):
-    """A database. Every method may be called from any thread."""
+class Death(NamedTuple):
+    """A dead letter."""
+
+    range: Range  # one message
+    died: float  # seconds of the wall clock
+    cause: str
+
+
+class Waiting(NamedTuple):
+    """The first message of a key that waits for a retry."""
+
+    offset: int
+    due: float
+
+
+class Cleaned(NamedTuple):
+    """What one step of retention did."""
+
+    messages: int
+    bytes: int
+    next: int | None  # the offset to go on from; None: the rest is to stay
+
+
+class Writer(Protocol):
+    """What can be done in a transaction of the caller's own."""
 
     def topics(self) -> dict[str, int]:
         """The ids of all topics by name."""
@@ -42,28 +80,119 @@ class Store(Protocol):
         """Topics that are there already stay as they are."""
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
-        """Store all messages in one transaction; the first offset of each run."""
+        """Store all messages in one transaction; the first offset of each run. Forbidden by a topic's rule."""
 
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
-        """Topics that the group follows already stay where they are; None means all, also later ones."""
+
+class Store(Writer, Protocol):
+    """A database. Every method may be called from any thread."""
+
+    def within(self, connection: object) -> Writer:
+        """Write in the transaction of this DBAPI connection: committed with it or not at all.
+
+        What it appends has its offsets at once, and by rule 1 nobody gets later ones before it has ended.
+        """
+
+    def rules(self) -> dict[int, Rule]:
+        """What each topic may be used for."""
+
+    def set_rule(self, topic: int, rule: Rule) -> None:
+        """From here on, for everybody."""
+
+    def subscribe(
+        self,
+        group: str,
+        topics: Collection[int] | None,
+        start: Position,
+        *,
+        ordered: bool | None = None,
+        tags: Collection[str] | None = None,
+    ) -> None:
+        """Topics that the group follows already stay where they are; None means all, also later ones.
+
+        ordered, tags: see Claimed; None leaves what the group has, or takes the default.
+        """
+
+    def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
+        """Let the group go on from there, in the topics given, or in all that it follows."""
+
+    def offset_at(self, topic: int, position: Position) -> int:
+        """The offset that the position means in the topic now."""
+
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
+        """What is stored from one offset to before another, or to the end: the first so many runs.
+
+        needle: of the runs whose extras hold this text alone.
+        """
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
-        """Hand out up to `limit` messages, those first whose owner lost them; None if there are none."""
+        """Hand out up to `limit` messages: what its owner lost, what is due again, what is new; None if nothing."""
 
     def read(self, receipt: int) -> list[Piece]:
         """The claimed messages; those that have been deleted are left out."""
 
-    def ack(self, receipt: int) -> int:
+    def ack(self, receipt: int, now: float) -> int:
         """The claim is over; how many messages it still held."""
+
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        """Let the setbacks wait or be dead, as far as the claim still holds them; how many messages it held.
+
+        finished: the rest of the claim is acked; otherwise it goes on.
+        """
+
+    def waiting_keys(self, receipt: int) -> dict[tuple[int, str], Waiting]:
+        """The keys, by topic, that wait for a retry in the receipt's group; it is an ordered one."""
 
     def renew(self, receipt: int, until: float) -> int:
         """The lease ends at `until` instead; how many messages the claim still holds."""
 
     def hand_back(self, client: str) -> None:
-        """Let others have at once what this client has claimed."""
+        """Let others have at once what this client has claimed; it is gone."""
+
+    def beat(self, client: str, group: str, threads: int, now: float) -> None:
+        """Say that the client is there, consuming for the group."""
 
     def lag(self, group: str) -> int:
-        """How many messages of its topics the group has not acked, claimed or not."""
+        """How many messages of its topics the group is not done with: new, claimed or waiting for a retry."""
+
+    def dead(self, group: str, limit: int) -> list[Death]:
+        """The dead letters, by topic and offset."""
+
+    def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:
+        """Let the dead letters (topic, offset) begin anew; how many were there."""
+
+    def drop_dead(self, group: str, messages: Collection[tuple[int, int]]) -> int:
+        """Forget the dead letters; how many were there."""
+
+    def stored_bytes(self, topic: int) -> int:
+        """How large the topic's bodies are together."""
+
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        """Delete, of the first so many runs from an offset on, what is too old or too much.
+
+        before: what was sent earlier is too old. excess: so many bytes are too many.
+        What any group has in flight or among its dead letters stays.
+        """
+
+    def skip_deleted(self, group: str) -> None:
+        """Let the group go on behind what is not there any more."""
+
+    def settings(self) -> dict[str, str]:
+        """All that were set, as JSON."""
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        """None: back to the default."""
+
+    def topic_states(self, since: float) -> list[TopicState]:
+        """All topics; `recent` counts from `since` on."""
+
+    def group_states(self) -> list[GroupState]:
+        """All groups, in each of their topics."""
+
+    def client_states(self) -> list[ClientState]:
+        """All clients that have said that they are there, or have something in flight."""
+
+    def trace(self, topic: int, offset: int) -> Trace:
+        """What is known of a message."""
 
     def close(self) -> None:
         """Release the database; a second call does nothing."""

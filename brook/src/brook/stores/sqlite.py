@@ -7,113 +7,146 @@ claimed does not change.
 """
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from brook.claiming import Range, share_out, take
-from brook.errors import UnknownGroup, UnknownTopic
-from brook.identity import is_dead
-from brook.model import Claimed, Durability, Start
-from brook.packing import Piece, Run, cut
+from brook.claiming import Range, Setback, share_out, take
+from brook.errors import UnknownTopic
+from brook.model import Claimed, Durability, Position, Rule
+from brook.packing import Piece, Run
 from brook.sql import sqlite as sql
-from brook.stores.base import ClaimRequest
+from brook.states import ClientState, GroupState, TopicState, Trace
+from brook.stores import sqlite_claims as claims
+from brook.stores import sqlite_retention as retention
+from brook.stores import sqlite_watching as watching
+from brook.stores import sqlite_writing as writing
+from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting, Writer
 from brook.stores.sqlite_database import PAGE, Database
-
-_OFFSET_MASK = (1 << sql.OFFSET_BITS) - 1
-
-
-class _Receipt(NamedTuple):
-    id: int
-    client: str
-    expires: float
-
-    def is_lost(self, now: float) -> bool:
-        return self.expires <= now or is_dead(self.client)
-
-
-class _Outlook(NamedTuple):
-    """What there was to claim when the database was last looked at."""
-
-    version: int
-    unclaimed: bool
-    receipts: list[_Receipt]
+from brook.stores.sqlite_places import (
+    offset_at,
+    require_readable,
+    to_piece,
+    to_place,
+    topic_and_offset,
+    topic_bounds,
+)
 
 
 class SqliteStore:
     def __init__(self, path: Path, *, durability: Durability = "full", patience: float = 5.0) -> None:
         self._database = Database(path, durability=durability, patience=patience)
         self._turns: dict[str, int] = {}  # by group: the topic that was claimed from last
-        self._outlooks: dict[tuple[str, frozenset[int] | None], _Outlook] = {}
+        self._outlooks: dict[tuple[str, frozenset[int] | None], claims.Outlook] = {}
 
     def topics(self) -> dict[str, int]:
         with self._database.reading() as db:
-            return dict(db.execute(sql.ALL_TOPICS).fetchall())
+            return writing.topics(db)
 
     def create_topics(self, names: Collection[str]) -> None:
         with self._database.writing() as db:
-            db.executemany(sql.ADD_TOPIC, [(name,) for name in names])
-            db.execute(sql.FOLLOW_NEW_TOPICS)
+            writing.create_topics(db, names)
+
+    def rules(self) -> dict[int, Rule]:
+        with self._database.reading() as db:
+            return dict(db.execute(sql.RULES).fetchall())
+
+    def set_rule(self, topic: int, rule: Rule) -> None:
+        with self._database.writing() as db:
+            db.execute(sql.SET_RULE, (topic, rule))
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         with self._database.writing(_logged(runs)) as db:
-            nexts = _next_offsets(db, {run.topic for run in runs})
-            last_body = nexts.pop(0)
-            firsts = []
-            for run in runs:
-                firsts.append(nexts[run.topic])
-                nexts[run.topic] += run.messages
-            ids = range(last_body + 1, last_body + 1 + len(runs))
-            sent = int(now * 1000)
-            db.executemany(sql.ADD_BODY, [(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
-            db.executemany(
-                sql.ADD_RUN,
-                [(_place(r.topic, f), r.messages, sent, i) for i, f, r in zip(ids, firsts, runs, strict=True)],
-            )
-            db.executemany(sql.MOVE_NEXT_OFFSET, nexts.items())
-        return firsts
+            return writing.append(db, runs, now)
 
-    def subscribe(self, group: str, topics: Collection[int] | None, start: Start) -> None:
+    def within(self, connection: object) -> Writer:
+        return writing.CallersTransaction(self._database, connection)
+
+    def subscribe(
+        self,
+        group: str,
+        topics: Collection[int] | None,
+        start: Position,
+        *,
+        ordered: bool | None = None,
+        tags: Collection[str] | None = None,
+    ) -> None:
+        options = {"ordered": ordered, "tags": None if tags is None else json.dumps(list(tags))}
         with self._database.writing() as db:
             known = {topic for _, topic in db.execute(sql.ALL_TOPICS)}
             wanted = known if topics is None else set(topics)
-            _require_none_missing(wanted - known)
-            (group_id,) = db.execute(sql.ADD_GROUP, (group, topics is None)).fetchone()
-            at_end = start == "latest"
-            db.execute(
-                sql.FOLLOW_TOPICS,
-                {"group_id": group_id, "at_end": at_end, "topics": json.dumps(list(wanted))},
-            )
+            writing.require_none_missing(wanted - known)
+            row = {"name": group, "follows_all": topics is None, **options}
+            (group_id,) = db.execute(sql.ADD_GROUP, row).fetchone()
+            new = wanted - {topic for (topic,) in db.execute(sql.FOLLOWED, (group_id,))}
+            db.executemany(sql.FOLLOW, [(group_id, topic, offset_at(db, topic, start)) for topic in new])
+
+    def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
+        with self._database.writing() as db:
+            group_id = claims.find_group(db, group).id
+            followed = {topic for (topic,) in db.execute(sql.FOLLOWED, (group_id,))}
+            wanted = followed if topics is None else set(topics)
+            if missing := wanted - followed:
+                raise UnknownTopic(f"{min(missing)}: group {group!r} does not follow this topic: subscribe it first")
+            for topic in wanted:
+                claims.restart(db, group_id, topic, offset_at(db, topic, position))
+
+    def offset_at(self, topic: int, position: Position) -> int:
+        with self._database.reading() as db:
+            require_readable(db, {topic})
+            return offset_at(db, topic, position)
+
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
+        last = topic_bounds(topic)[1] if end is None else to_place(topic, end)
+        wanted = {"first": to_place(topic, first), "end": last, "runs": runs, "needle": needle}
+        with self._database.reading() as db:
+            require_readable(db, {topic})
+            return [to_piece(row) for row in db.execute(sql.RUNS_BETWEEN, wanted).fetchall()]
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
         if self._nothing_to_claim(request):
             return None
         with self._database.writing() as db:
-            group_id = _group_id(db, request.group)
-            lost = list(take(_lost_claims(db, group_id, request), request.limit))
-            left = request.limit - sum(taken.messages for _, taken, _ in lost)
-            new = list(share_out(_ready(db, group_id, request), left, self._turns.get(request.group, 0)))
-            if not lost and not new:  # somebody else was faster
+            group = claims.find_group(db, request.group)
+            offer = claims.bury_exhausted(db, group, claims.find_offer(db, group, request), request)
+            lost = list(take(offer.lost, request.limit))
+            due = list(take(offer.due, request.limit - _count(lost)))
+            left = request.limit - _count(lost) - _count(due)
+            new = list(share_out(offer.new, left, self._turns.get(request.group, 0)))
+            if not lost and not due and not new:  # somebody else was faster
                 return None
-            expires = request.now + request.lease
-            (receipt,) = db.execute(sql.ADD_RECEIPT, (group_id, request.client, expires)).fetchone()
-            _move_claims(db, lost, receipt)
-            _add_claims(db, receipt, new)
-            db.executemany(sql.MOVE_PROGRESS, [(group_id, r.topic, r.first + r.messages) for r in new])
+            owner = (group.id, request.client, request.thread, request.now, request.now + request.lease)
+            (receipt,) = db.execute(sql.ADD_RECEIPT, owner).fetchone()
+            claims.move_lost(db, lost, receipt, request.now)
+            claims.move_due(db, group, due, receipt)
+            claims.add_claims(db, receipt, new)
+            db.executemany(sql.MOVE_PROGRESS, [(group.id, r.topic, r.end) for r in new])
         if new:
             self._turns[request.group] = new[-1].topic
-        return Claimed(receipt, request.limit - left + sum(r.messages for r in new))
+        messages = request.limit - left + sum(r.messages for r in new)
+        return Claimed(receipt, messages, group.ordered, group.tags)
 
     def read(self, receipt: int) -> list[Piece]:
         with self._database.reading() as db:
-            return [_piece(row) for row in db.execute(sql.CLAIMED_RUNS, (receipt,)).fetchall()]
+            return [to_piece(row) for row in db.execute(sql.CLAIMED_RUNS, (receipt,)).fetchall()]
 
-    def ack(self, receipt: int) -> int:
+    def ack(self, receipt: int, now: float) -> int:
         with self._database.writing() as db:
+            db.execute(sql.LOG_CLAIM, (receipt, now))
             dropped: list[tuple[int]] = db.execute(sql.DROP_CLAIMS, (receipt,)).fetchall()
             db.execute(sql.DROP_RECEIPT, (receipt,))
         return sum(messages for (messages,) in dropped)
+
+    def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
+        with self._database.writing() as db:
+            row = db.execute(sql.RECEIPT_GROUP, (receipt,)).fetchone()
+            return claims.settle(db, row[0], receipt, setbacks, now, finished) if row else 0
+
+    def waiting_keys(self, receipt: int) -> dict[tuple[int, str], Waiting]:
+        with self._database.reading() as db:
+            rows = db.execute(sql.WAITING_KEYS, (receipt,)).fetchall()
+        places = [(*topic_and_offset(place), key, due) for place, key, due in rows]
+        # From the last to the first, which stays.
+        return {(topic, key): Waiting(offset, due) for topic, offset, key, due in places}
 
     def renew(self, receipt: int, until: float) -> int:
         with self._database.writing() as db:
@@ -123,11 +156,73 @@ class SqliteStore:
     def hand_back(self, client: str) -> None:
         with self._database.writing() as db:
             db.execute(sql.EXPIRE_ALL_OF, (client,))
+            db.execute(sql.LEAVE, (client,))
+
+    def beat(self, client: str, group: str, threads: int, now: float) -> None:
+        with self._database.writing() as db:
+            db.execute(sql.BEAT, (client, claims.find_group(db, group).id, threads, now))
 
     def lag(self, group: str) -> int:
         with self._database.reading() as db:
-            row = db.execute(sql.LAG, {"group_id": _group_id(db, group)}).fetchone()
+            row = db.execute(sql.LAG, {"group_id": claims.find_group(db, group).id}).fetchone()
         return int(row[0])
+
+    def dead(self, group: str, limit: int) -> list[Death]:
+        with self._database.reading() as db:
+            rows = db.execute(sql.DEAD, (claims.find_group(db, group).id, 0, limit)).fetchall()
+        return [Death(Range(*topic_and_offset(place), 1, attempts), *rest) for place, attempts, *rest in rows]
+
+    def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:
+        with self._database.writing() as db:
+            group_id = claims.find_group(db, group).id
+            there = [each for each in messages if db.execute(sql.DROP_DEAD, (group_id, to_place(*each))).rowcount]
+            again = [Setback(Range(*each, 1, attempts=0), now, "replayed") for each in there]
+            claims.add_setbacks(db, group_id, again, now)
+        return len(there)
+
+    def drop_dead(self, group: str, messages: Collection[tuple[int, int]]) -> int:
+        with self._database.writing() as db:
+            group_id = claims.find_group(db, group).id
+            return sum(db.execute(sql.DROP_DEAD, (group_id, to_place(*each))).rowcount for each in messages)
+
+    def stored_bytes(self, topic: int) -> int:
+        with self._database.reading() as db:
+            return int(db.execute(sql.STORED_BYTES, topic_bounds(topic)).fetchone()[0])
+
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        with self._database.writing(PAGE * (runs + 4)) as db:
+            return retention.clean(db, topic, first, before, excess, runs)
+
+    def skip_deleted(self, group: str) -> None:
+        with self._database.writing() as db:
+            retention.skip_deleted(db, claims.find_group(db, group).id)
+
+    def settings(self) -> dict[str, str]:
+        with self._database.reading() as db:
+            return dict(db.execute(sql.SETTINGS).fetchall())
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        with self._database.writing() as db:
+            if value is None:
+                db.execute(sql.DROP_SETTING, (name,))
+            else:
+                db.execute(sql.SET_SETTING, (name, value))
+
+    def topic_states(self, since: float) -> list[TopicState]:
+        with self._database.reading() as db:
+            return watching.topic_states(db, since)
+
+    def group_states(self) -> list[GroupState]:
+        with self._database.reading() as db:
+            return [GroupState(*row) for row in db.execute(sql.GROUP_STATES).fetchall()]
+
+    def client_states(self) -> list[ClientState]:
+        with self._database.reading() as db:
+            return watching.client_states(db)
+
+    def trace(self, topic: int, offset: int) -> Trace:
+        with self._database.reading() as db:
+            return watching.trace(db, topic, offset)
 
     def close(self) -> None:
         self._database.close()
@@ -140,80 +235,12 @@ class SqliteStore:
             (version,) = db.execute(sql.DATA_VERSION).fetchone()
             outlook = self._outlooks.get(key)
             if outlook is None or outlook.version != version:
-                outlook = self._outlooks[key] = _look(db, version, request)
-        return not outlook.unclaimed and not any(r.is_lost(request.now) for r in outlook.receipts)
+                outlook = self._outlooks[key] = claims.look(db, version, request)
+        return outlook.is_empty(request.now)
 
 
-def _look(db: sqlite3.Connection, version: int, request: ClaimRequest) -> _Outlook:
-    group_id = _group_id(db, request.group)
-    return _Outlook(version, bool(_ready(db, group_id, request)), _receipts(db, group_id))
-
-
-def _group_id(db: sqlite3.Connection, group: str) -> int:
-    row = db.execute(sql.GROUP_ID, (group,)).fetchone()
-    if row is None:
-        raise UnknownGroup(f"{group!r}: no such group: subscribe it first")
-    return int(row[0])
-
-
-def _next_offsets(db: sqlite3.Connection, topics: set[int]) -> dict[int, int]:
-    """And the last body's id, as the next offset of topic 0."""
-    nexts = dict(db.execute(sql.NEXT_OFFSETS, (str(list(topics)),)).fetchall())
-    _require_none_missing(topics - nexts.keys())
-    return nexts
-
-
-def _require_none_missing(topics: set[int]) -> None:
-    if topics:
-        raise UnknownTopic(f"{min(topics)}: no topic has this id: use those that create_topics() returned")
-
-
-def _ready(db: sqlite3.Connection, group_id: int, request: ClaimRequest) -> list[Range]:
-    rows = db.execute(sql.READY, (group_id,)).fetchall()
-    return [Range(*row) for row in rows if request.topics is None or row[0] in request.topics]
-
-
-def _receipts(db: sqlite3.Connection, group_id: int) -> list[_Receipt]:
-    return [_Receipt(*row) for row in db.execute(sql.RECEIPTS, (group_id,)).fetchall()]
-
-
-def _lost_claims(db: sqlite3.Connection, group_id: int, request: ClaimRequest) -> list[tuple[int, Range]]:
-    return [
-        (receipt.id, Range(*_topic_and_offset(place), count, attempts))
-        for receipt in _receipts(db, group_id)
-        if receipt.is_lost(request.now)
-        for place, count, attempts in db.execute(sql.CLAIMS, (receipt.id,)).fetchall()
-        if request.topics is None or place >> sql.OFFSET_BITS in request.topics
-    ]
-
-
-def _move_claims(db: sqlite3.Connection, lost: list[tuple[int, Range, Range]], receipt: int) -> None:
-    for old, taken, rest in lost:
-        db.execute(sql.DROP_CLAIM, (old, _place(taken.topic, taken.first)))
-        _add_claims(db, receipt, [taken._replace(attempts=taken.attempts + 1)])
-        _add_claims(db, old, [rest] if rest.messages else [])
-    db.executemany(sql.DROP_EMPTY_RECEIPT, {(old,) for old, _, _ in lost})
-
-
-def _add_claims(db: sqlite3.Connection, receipt: int, ranges: list[Range]) -> None:
-    db.executemany(sql.ADD_CLAIM, [(receipt, _place(r.topic, r.first), r.messages, r.attempts) for r in ranges])
-
-
-def _piece(row: tuple[Any, ...]) -> Piece:
-    """From a row of CLAIMED_RUNS: the part of the run that is claimed."""
-    claim, claimed, attempts, place, count, sent, data, sizes, extras = row
-    topic, first = _topic_and_offset(place)
-    begin = claim & _OFFSET_MASK
-    stored = Piece(topic, first, count, attempts, sent, data, sizes, extras and json.loads(extras))
-    return cut(stored, begin, begin + claimed)
-
-
-def _place(topic: int, offset: int) -> int:
-    return topic << sql.OFFSET_BITS | offset
-
-
-def _topic_and_offset(place: int) -> tuple[int, int]:
-    return place >> sql.OFFSET_BITS, place & _OFFSET_MASK
+def _count(taken: Sequence[tuple[object, Range, Range]]) -> int:
+    return sum(part.messages for _, part, _ in taken)
 
 
 def _logged(runs: Sequence[Run]) -> int:

@@ -78,7 +78,7 @@ class Database:
         self._pid: int | None = os.getpid()
         if not path.parent.is_dir():
             raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
-        with self._translated(), contextlib.ExitStack() as unless_opened:
+        with self.translated(), contextlib.ExitStack() as unless_opened:
             self._writer = unless_opened.enter_context(contextlib.closing(self._connect()))
             self._patiently(lambda: _migrate(self._writer, path))
             self._reader = unless_opened.enter_context(contextlib.closing(self._connect()))
@@ -94,8 +94,8 @@ class Database:
     @contextlib.contextmanager
     def writing(self, logged: int = 4 * PAGE) -> Iterator[sqlite3.Connection]:
         """A transaction, committed at the end; `logged` is about what it adds to the log."""
-        with self._translated(), self._write_lock:
-            self._check_open()
+        with self.translated(), self._write_lock:
+            self.check_open()
             self._begin()
             try:
                 yield self._writer
@@ -110,8 +110,8 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._translated(), self._read_lock:
-            self._check_open()
+        with self.translated(), self._read_lock:
+            self.check_open()
             yield self._reader
 
     def close(self) -> None:
@@ -159,12 +159,14 @@ class Database:
             finally:
                 self._writer.execute("ROLLBACK")
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Closed, unless it is open and this process's."""
         if self._pid != os.getpid():
             raise Closed(f"{self.path}: closed, or opened before a fork: open it again in this process")
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
+        """What the database and the system raise comes out as ours."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:

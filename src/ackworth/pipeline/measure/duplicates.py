@@ -5,7 +5,7 @@ A repeat is flagged (the broker said that it may be one), explained (a fault or 
 between it and the delivery before it), or unexplained. Only a first delivery can be reordered.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ackworth.model.outcome import Delivery
 from ackworth.pipeline.balance import NAMED
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.ids import BUCKET_BITS, Int64s, PlaceSet, places_in
-from ackworth.pipeline.measure.order import reader_key
+from ackworth.pipeline.measure.order import Place, Suspect, group_of, reader_key
 from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request, names_of
 from ackworth.pipeline.rows import Mask, Rows
 from ackworth.pipeline.streams import Streams
@@ -26,7 +26,7 @@ from ackworth.pipeline.streams import Streams
 class Knows(NamedTuple):
     again: dict[int, PlaceSet]  # by group: messages that came more than once
     phantom: dict[int, PlaceSet]  # by group: messages that were never sent
-    suspects: dict[Any, Any]  # row groups that may hold reordered messages: see measure.order
+    suspects: dict[Place, dict[Key, Suspect]]  # row groups that may hold reordered messages
 
 
 class Repeats(NamedTuple):
@@ -53,7 +53,7 @@ class Duplicates(Measurement):
     @classmethod
     def request(cls, context: Context, findings: Findings, groups: Sequence[RowGroup]) -> Request | None:
         again = {g: places for g, places in enumerate(findings.sets["again"]) if places.buckets}
-        suspects = findings.shared["suspects"]
+        suspects = _settle(findings, findings.shared["suspects"])
         if not again and not suspects:
             return None
         phantom = {g: findings.sets["phantom"][g] for g in again}
@@ -85,7 +85,8 @@ class Duplicates(Measurement):
             return none
         if key not in self._streams:
             self._streams[key] = Streams(self.context)
-            self._streams[key].carry(*self.knows.suspects[self._at][key])
+            suspect = self.knows.suspects[self._at][key]
+            self._streams[key].carry(suspect.streams, suspect.carried)
         late = self._streams[key].late(rows)
         return none if late is None else late & ~rows.flagged(Delivery.REDELIVERED)
 
@@ -120,6 +121,7 @@ class Duplicates(Measurement):
     @classmethod
     def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
         reordered, late_named = found.get(TOTAL, (Counter(), np.zeros(0, np.int64)))
+        settled = findings.shared["settled"]
         buckets = [found[key] for key in found if key != TOTAL]
         counts: Counter[Any] = Counter()
         for some, *_ in buckets:
@@ -127,13 +129,33 @@ class Duplicates(Measurement):
         for number, group in enumerate(findings.groups):
             split = {kind: counts[kind, number] for kind in ("flagged", "explained", "unexplained")}
             group["duplicates"] = {"extra": sum(split.values()), **split}  # type: ignore[typeddict-item]
-            group["reordered"] = reordered[number] + counts["reordered", number]
+            group["reordered"] = sum(len(late) for late in settled[number]) + (
+                reordered[number] + counts["reordered", number]
+            )
             group["phantom"] += counts["phantom", number]
             found_repeats = sum(split.values()) + counts["phantom", number]
             if found_repeats != findings.shared["repeats", number]:
                 raise AssertionError(f"{found_repeats} repeats found, {findings.shared['repeats', number]} counted")
         findings.offenders["duplicates"] = names_of(context, [unexplained for _, unexplained, _ in buckets])
-        findings.offenders["reordered"] = names_of(context, [late_named, *(late for _, _, late in buckets)])
+        findings.offenders["reordered"] = names_of(
+            context,
+            [late_named, *(late for _, _, late in buckets), *(late for some in settled.values() for late in some)],
+        )
+
+
+def _settle(findings: Findings, suspects: dict[Place, dict[Key, Suspect]]) -> dict[Place, dict[Key, Suspect]]:
+    """Take from the suspects what is clear: late messages that came only once are reordered. The rest is left."""
+    settled: defaultdict[int, list[Int64s]] = defaultdict(list)
+    left: dict[Place, dict[Key, Suspect]] = {}
+    for place, readers in suspects.items():
+        for key, suspect in readers.items():
+            again = findings.sets["again"][group_of(key)]
+            if suspect.late is None or len(suspect.streams) or again.holds(suspect.late).any():
+                left.setdefault(place, {})[key] = suspect
+            else:
+                settled[group_of(key)].append(suspect.late)
+    findings.shared["settled"] = settled
+    return left
 
 
 def _holding(context: Context, groups: Sequence[RowGroup], sets: Iterable[PlaceSet]) -> set[Any]:

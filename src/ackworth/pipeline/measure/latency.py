@@ -40,17 +40,21 @@ class Latencies(Measurement):
 
     def fold(self, table: str, rows: Rows) -> None:
         if table == "delivered":
-            self._add((SENT_TO_DELIVERY,), rows.intact, rows.intact["latency"])
-        elif rows.acked.constant("late") == 0:
-            self._add((DUE_TO_ACK, SENT_TO_ACK), rows.acked, rows.acked["latency"])
+            rows = rows.intact.in_time
+            self._add((SENT_TO_DELIVERY,), rows, rows["latency"])
+            return
+        rows = rows.acked.in_time
+        if rows.constant("late") == 0:
+            self._add((DUE_TO_ACK, SENT_TO_ACK), rows, rows["latency"])
         else:
-            self._add((SENT_TO_ACK,), rows.acked, rows.acked["latency"])
-            self._add((DUE_TO_ACK,), rows.acked, rows.acked["latency"] + rows.acked["late"])
+            self._add((SENT_TO_ACK,), rows, rows["latency"])
+            self._add((DUE_TO_ACK,), rows, rows["latency"] + rows["late"])
 
     def _add(self, kinds: tuple[int, ...], rows: Rows, latencies: Int64s) -> None:
         if not len(rows):
             return
-        counted = histogram.tally(rows.seconds * histogram.SIZE + histogram.places(latencies))
+        seconds, counts = rows.per_second
+        counted = histogram.tally(np.repeat(seconds * histogram.SIZE, counts) + histogram.places(latencies))
         total, highest = int(latencies.sum()), int(latencies.max())
         for kind in kinds:
             self._counted[kind].append(counted)

@@ -114,7 +114,7 @@ def _loss(context: Context, findings: Findings, group: int, seen: Seen) -> Loss:
 
 
 def _before(fault: Mark, seen: Seen) -> list[float]:
-    return [(fault.t_begin - seen.last_ack) / SECOND, (fault.t_begin - seen.first_ack) / SECOND]
+    return [(fault.t_end - seen.last_ack) / SECOND, (fault.t_end - seen.first_ack) / SECOND]
 
 
 class Ranges(NamedTuple):

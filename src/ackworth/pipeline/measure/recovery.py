@@ -38,9 +38,8 @@ class Recovery(Measurement):
         if table == "outcome":
             for producer, part in rows.by("producer"):
                 by_then = np.searchsorted(part["t"], self.context.fault_ends, side="right")
-                if by_then.any():
-                    reached = np.append(NOWHERE, np.maximum.accumulate(part.places))
-                    self._reach[:, producer] = np.maximum(self._reach[:, producer], reached[by_then])
+                reached = {n: part.places[:n].max(initial=NOWHERE) for n in set(by_then.tolist())}
+                self._reach[:, producer] = np.maximum(self._reach[:, producer], [reached[n] for n in by_then.tolist()])
 
     def partials(self) -> Iterable[tuple[Key, Any]]:
         yield TOTAL, (self._first, self._reach)

@@ -36,8 +36,9 @@ class Throughput(Measurement):
         kind, rows = ("acked", rows.acked) if table == "outcome" else (table, rows)
         if not len(rows):
             return
-        self._seconds[kind].append(histogram.tally(rows.seconds))
-        span = Span(int(rows["t"].min()), int(rows["t"].max()))
+        self._seconds[kind].append(rows.per_second)
+        times = rows.in_time["t"]
+        span = Span(int(times[0]), int(times[-1]))
         self._spans[kind] = span | self._spans.get(kind, span)
 
     def partials(self) -> Iterable[tuple[Key, Any]]:
@@ -64,7 +65,7 @@ class Throughput(Measurement):
             [counts[kind].get(t, 0) for t in series["t"]] for kind in KINDS
         )
         findings.shared["last sent"] = spans["sent"].last if "sent" in spans else None
-        # Acks are counted from the first send, deliveries from the first delivery: a drain may come later.
+        # Acks are counted over the time of sending and acking; deliveries may come later, in a drain.
         acking = spans["sent"] | spans["acked"] if spans.keys() >= {"sent", "acked"} else None
         for kind, span in (("acked", acking), ("delivered", spans.get("delivered"))):
             findings.result["throughput"][f"{kind}_per_second"] = _rate(sum(counts[kind].values()), span)

@@ -1,0 +1,7 @@
+"""python -m brook"""
+
+import sys
+
+from brook.cli import main
+
+sys.exit(main())

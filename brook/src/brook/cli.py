@@ -1,0 +1,233 @@
+"""The command line: `brook --url sqlite:///orders.db lag`, or with the URL in BROOK_URL.
+
+Every command prints a table, or JSON with --json. Errors are one line; exit code 1, and 2 for a wrong command line.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from brook.errors import BadSetting, BadUrl, BrookError
+from brook.model import Message, MessageId, Position
+from brook.printing import (
+    Row,
+    as_json,
+    as_table,
+    client_row,
+    dead_row,
+    delivery_row,
+    group_row,
+    message_row,
+    topic_row,
+)
+from brook.queue import Brook
+from brook.serving import Server
+from brook.urls import sqlite_path
+
+Options = argparse.Namespace
+Command = Callable[[Brook, Options], Sequence[Row]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        with _open(options.url) as mq:
+            rows = options.run(mq, options)
+            _say(as_json(rows) if options.json else as_table(rows))
+    except BrookError as error:
+        sys.stderr.write(f"brook: {error}\n")
+        return 1
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 130
+    return 0
+
+
+def topics(mq: Brook, options: Options) -> Sequence[Row]:
+    return [topic_row(state, options.seconds) for state in mq.topic_states(options.seconds)]
+
+
+def groups(mq: Brook, options: Options) -> Sequence[Row]:
+    return [group_row(state) for state in mq.group_states()]
+
+
+def clients(mq: Brook, options: Options) -> Sequence[Row]:
+    return [client_row(state) for state in mq.client_states()]
+
+
+def lag(mq: Brook, options: Options) -> Sequence[Row]:
+    names = [options.group] if options.group else sorted({state.group for state in mq.group_states()})
+    return [{"group": name, "lag": mq.lag(name)} for name in names]
+
+
+def tail(mq: Brook, options: Options) -> Sequence[Row]:
+    last = mq.tail(options.topic, options.last)
+    if not options.follow:
+        return _rows(last)
+    following = mq.listen(options.topic, start=last[-1].offset + 1 if last else "latest")
+    for message in last:
+        _say(json.dumps(message_row(message), ensure_ascii=False))
+    while True:
+        batch = following.receive(wait=1.0)
+        for message in batch.messages:
+            _say(json.dumps(message_row(message), ensure_ascii=False))
+        following.done(batch)
+
+
+def query(mq: Brook, options: Options) -> Sequence[Row]:
+    if options.offset is not None:
+        found = mq.get(options.topic, options.offset)
+        return _rows([found] if found else [])
+    wanted = {name: getattr(options, name) for name in ("key", "tag", "since", "until", "first", "limit")}
+    return _rows(mq.query(options.topic, **wanted))
+
+
+def replay(mq: Brook, options: Options) -> Sequence[Row]:
+    mq.reset(options.group, options.to, options.topic or None)
+    return [group_row(state) for state in mq.group_states() if state.group == options.group]
+
+
+def dead(mq: Brook, options: Options) -> Sequence[Row]:
+    chosen = [letter for letter in mq.dead(options.group, options.limit) if _is_chosen(letter, options)]
+    ids = [MessageId(letter.topic, letter.offset) for letter in chosen]
+    if options.replay:
+        mq.replay_dead(options.group, ids)
+    elif options.drop:
+        mq.drop_dead(options.group, ids)
+    return [dead_row(letter) for letter in chosen]
+
+
+def trace(mq: Brook, options: Options) -> Sequence[Row]:
+    found = mq.trace(options.topic, options.offset)
+    rows: list[Row] = [{"event": "sent", "at": found.sent, "who": found.sender, "thread": found.thread, "text": ""}]
+    for delivery in found.deliveries:
+        text = f"group {delivery.group}, attempt {delivery.attempts}: {delivery.outcome} {delivery.cause}".rstrip()
+        who = {"who": delivery.client, "thread": delivery.thread}
+        rows.append({"event": "delivered", "at": delivery.claimed, **who, "text": text})
+    if options.json:
+        deliveries = [delivery_row(each) for each in found.deliveries]
+        return [{"sent": rows[0], "deliveries": deliveries, "standing": found.standing}]
+    standing = [f"{group}: {what}" for group, what in found.standing.items()]
+    return [*rows, *({"event": "standing", "at": None, "who": None, "thread": None, "text": each} for each in standing)]
+
+
+def clean(mq: Brook, options: Options) -> Sequence[Row]:
+    cleaned = mq.clean(keep_seconds=options.keep_seconds, keep_bytes=options.keep_bytes)
+    return [{"topic": topic, "deleted": messages} for topic, messages in cleaned.items()]
+
+
+def settings(mq: Brook, options: Options) -> Sequence[Row]:
+    if options.name:
+        mq.set(options.name, _json(options.value))
+    return [{"setting": name, "value": value} for name, value in vars(mq.settings).items()]
+
+
+def rule(mq: Brook, options: Options) -> Sequence[Row]:
+    mq.set_rule(options.topic, options.rule)
+    return [{"topic": name, "rule": each} for name, each in mq.rules().items()]
+
+
+def serve(mq: Brook, options: Options) -> Sequence[Row]:
+    with Server(mq, options.host, options.port, options.token) as server:
+        _say(f"the console is at {server.address}")
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return []
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="brook", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--url", default=os.environ.get("BROOK_URL"), help="of the queue; or in BROOK_URL")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    def add(run: Command, text: str, *names: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(run.__name__, help=text, description=text)
+        command.add_argument("--json", action="store_true", help="for programs")
+        command.set_defaults(run=run)
+        for name in names:
+            command.add_argument(name)
+        return command
+
+    ranking = add(topics, "all topics, the busiest first")
+    ranking.add_argument("--seconds", type=float, default=60.0, help="that the rate is for (60)")
+    add(groups, "how far each group is, in each of its topics")
+    add(clients, "who consumes, and what each has in flight")
+    add(lag, "messages that a group is not done with").add_argument("group", nargs="?")
+    last = add(tail, "the last messages of a topic", "topic")
+    last.add_argument("-n", "--last", type=int, default=10, help="how many (10)")
+    last.add_argument("-f", "--follow", action="store_true", help="go on with what is sent, a JSON line each")
+    search = add(query, "messages by offset, key, tag or time", "topic")
+    search.add_argument("--offset", type=int, help="this one")
+    search.add_argument("--key")
+    search.add_argument("--tag")
+    search.add_argument("--since", type=_time, help="sent then or later: 2026-01-31T12:00")
+    search.add_argument("--until", type=_time, help="sent before")
+    search.add_argument("--first", type=int, default=0, help="from this offset on")
+    search.add_argument("--limit", type=int, default=100, help="so many (100)")
+    again = add(replay, "let a group go on from another place", "group")
+    again.add_argument("--to", type=_position, required=True, help="earliest, latest, an offset or a time")
+    again.add_argument("--topic", action="append", help="in this topic alone; may be repeated")
+    letters = add(dead, "the dead letters of a group, to be listed, replayed or dropped", "group")
+    letters.add_argument("--topic", help="of this topic alone")
+    letters.add_argument("--offset", type=int, help="this one alone")
+    letters.add_argument("--limit", type=int, default=1000, help="so many (1000)")
+    either = letters.add_mutually_exclusive_group()
+    either.add_argument("--replay", action="store_true", help="let the group have them again")
+    either.add_argument("--drop", action="store_true", help="forget them")
+    add(trace, "what became of a message", "topic").add_argument("offset", type=int)
+    retention = add(clean, "delete what is too old or too much")
+    retention.add_argument("--keep-seconds", type=float, help="instead of the setting keep_seconds")
+    retention.add_argument("--keep-bytes", type=int, help="of each topic, instead of the setting keep_bytes")
+    change = add(settings, "the settings, and how to change one")
+    change.add_argument("name", nargs="?")
+    change.add_argument("value", nargs="?", default="null", help="as JSON; without it, back to the default")
+    console = add(serve, "a web console, on this machine alone and with a token unless told otherwise")
+    console.add_argument("--host", default="127.0.0.1", help="to listen on (127.0.0.1)")
+    console.add_argument("--port", type=int, default=8700, help="to listen on (8700)")
+    console.add_argument("--token", help="that a browser has to bring; a new one by default")
+    add(rule, "say what a topic may be used for", "topic", "rule")
+    return parser
+
+
+def _open(url: str | None) -> Brook:
+    if not url:
+        raise BadUrl("no queue is named: give --url sqlite:///orders.db, or set BROOK_URL")
+    if not (path := sqlite_path(url)).exists():
+        raise BadUrl(f"{url!r}: there is no {path}: give the URL of a queue that exists")
+    return Brook(url)
+
+
+def _rows(messages: Iterable[Message]) -> list[Row]:
+    return [message_row(message) for message in messages]
+
+
+def _is_chosen(letter: Any, options: Options) -> bool:
+    return options.topic in (None, letter.topic) and options.offset in (None, letter.offset)
+
+
+def _position(text: str) -> Position:
+    if text == "earliest":
+        return "earliest"
+    if text == "latest":
+        return "latest"
+    return int(text) if text.isdecimal() else _time(text)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise BadSetting(f"{text!r}: not JSON: quote texts, as in '\"text\"'") from None
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,175 @@
+"""Handlers: a function is called with batches until the consumer is stopped.
+
+1. Each thread claims a batch, calls the handler and settles the batch: acked if the handler returns, tried
+   again later if it raises or returns a Refusal.
+2. A keeper thread renews the leases of the batches that are being handled. One that has been with the
+   handler for longer than the time-out is refused in its place, so that others get it; what the handler
+   says of it afterwards is not heard. The handler's thread is busy until it returns: nobody can stop it.
+3. Whoever takes a batch off the list of those that are being handled is the one that settles it.
+4. Stopping lets the handlers finish for a while and hands back what they have not finished by then.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from brook.alerts import Alert, Alerts, Kind
+from brook.errors import BrookError, LeaseLost
+from brook.model import Batch, Message, Refusal
+from brook.receiving import Receiver, Wanted
+from brook.workers import Handler, Workers, log
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a consumer consumes."""
+
+    batch: int
+    ladder: Sequence[float]
+    timeout: float  # seconds that a handler may take for a batch
+    slow: float  # seconds after which it is worth an alert
+    upkeep: float  # seconds between two looks of the keeper
+
+
+@dataclass
+class _Handled:
+    """A batch that is with the handler."""
+
+    batch: Batch
+    since: float
+    thread: str
+    noted: bool = False  # that it is slow
+
+
+class Consumer:
+    """Calls its handler from threads of its own; with no threads, when step() and tend() are called."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        handler: Handler,
+        group: str,
+        topics: Sequence[str] | None,
+        threads: int,
+        manner: Callable[[], Manner],  # asked for each batch: settings change
+        clock: Callable[[], float],
+        alerts: Alerts,
+    ) -> None:
+        self.group = group
+        self._receiver = receiver
+        self._handler = handler
+        self._topics = topics
+        self._manner = manner
+        self._clock = clock
+        self._alerts = alerts
+        self._handling: dict[int, _Handled] = {}  # by receipt
+        self._lock = threading.Lock()
+        self._workers = Workers(f"brook-{group}", threads, self.step)
+        self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
+
+    def __call__(self, messages: list[Message]) -> Refusal | None:
+        return self._handler(messages)
+
+    def start(self) -> None:
+        self._workers.start()
+        if self._workers.threads:
+            self._keeper.start()
+
+    def tell_to_stop(self) -> None:
+        """Claim nothing from here on."""
+        self._workers.tell_to_stop()
+
+    def stop(self, grace: float = 10.0) -> None:
+        """Let the handlers finish for so many seconds; hand back what they have not."""
+        self._workers.stop(grace)
+        with self._lock:
+            left = [handled.batch for handled in self._handling.values()]
+            self._handling.clear()
+        for batch in left:
+            self._receiver.hand_back(batch)
+            log.warning("group %r: stopped with %d messages unfinished: handed back", self.group, len(batch))
+
+    def step(self) -> bool:
+        """Handle one batch; False if there was none."""
+        manner = self._manner()
+        wanted = Wanted(self.group, self._topics, manner.batch, len(manner.ladder) + 1)
+        batch = self._receiver.receive(wanted, wait=0.0)
+        if batch.claimed is None:
+            return False
+        receipt = batch.claimed.receipt
+        with self._lock:
+            self._handling[receipt] = _Handled(batch, self._clock(), threading.current_thread().name)
+        try:
+            refusal = self._call(batch)
+        except BaseException:
+            self._take(receipt)  # nobody renews it any more
+            raise
+        if handled := self._take(receipt):
+            self._note_slow(handled)
+            self._settle(handled, refusal)
+        return True
+
+    def tend(self) -> None:
+        """Say that we are there, renew the leases of what is being handled, and refuse what has been for too long."""
+        now, timeout = self._clock(), self._manner().timeout
+        self._receiver.beat(self.group, len(self._workers.threads))
+        with self._lock:
+            handling = list(self._handling.items())
+        for receipt, handled in handling:
+            self._note_slow(handled)
+            if now - handled.since <= timeout:
+                self._guarded(handled, self._receiver.renew, handled.batch)
+            elif self._take(receipt):
+                cause = f"timed out: the handler took longer than {timeout:g} s"
+                self._alert("timeout", handled, cause)
+                self._settle(handled, Refusal(cause))
+
+    def _call(self, batch: Batch) -> Refusal | None:
+        try:
+            return self._handler(list(batch.messages))
+        except Exception as error:
+            log.warning("group %r: the handler raised", self.group, exc_info=error)
+            return Refusal(f"{type(error).__name__}: {error}")
+
+    def _take(self, receipt: int) -> _Handled | None:
+        """Off the list; None if somebody else was faster."""
+        with self._lock:
+            return self._handling.pop(receipt, None)
+
+    def _settle(self, handled: _Handled, refusal: Refusal | None) -> None:
+        if refusal is None:
+            self._guarded(handled, self._receiver.ack, handled.batch)
+        else:
+            log.warning("group %r: %d messages refused: %s", self.group, len(handled.batch), refusal.cause)
+            self._guarded(handled, self._refuse, handled, refusal)
+
+    def _refuse(self, handled: _Handled, refusal: Refusal) -> None:
+        ladder = self._manner().ladder
+        dead = self._receiver.refuse(handled.batch, refusal.cause, refusal.messages, ladder)
+        if dead:
+            self._alert("dead", handled, f"{dead} messages are dead: {refusal.cause}")
+
+    def _guarded(self, handled: _Handled, act: Callable[..., None], *arguments: object) -> None:
+        """What others have got meanwhile is theirs; we go on."""
+        try:
+            act(*arguments)
+        except LeaseLost as error:
+            self._alert("lost", handled, str(error))
+
+    def _note_slow(self, handled: _Handled) -> None:
+        spent = self._clock() - handled.since
+        if spent > self._manner().slow and not handled.noted:
+            handled.noted = True
+            self._alert("slow", handled, f"{len(handled.batch)} messages have been with the handler for {spent:g} s")
+
+    def _alert(self, kind: Kind, handled: _Handled, text: str) -> None:
+        self._alerts.tell(Alert(kind, self.group, self._receiver.client, handled.thread, text, self._clock()))
+
+    def _keep(self) -> None:
+        while True:
+            try:
+                self.tend()
+            except BrookError as error:
+                log.error("group %r: %s", self.group, error)
+            if self._workers.stopping.wait(self._manner().upkeep):
+                return

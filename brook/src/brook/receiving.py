@@ -1,0 +1,131 @@
+"""From claims to batches: what a group is handed, what it passes over, and how a batch ends."""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from brook.errors import LeaseLost
+from brook.model import Batch, Claimed, Message
+from brook.packing import Extra, Piece, pick
+from brook.retrying import behind, refused
+from brook.settings import LiveSettings
+from brook.stores.base import ClaimRequest, Store
+from brook.topics import Topics
+from brook.workers import FIRST_NAP, LONGEST_NAP
+
+
+class Wanted(NamedTuple):
+    group: str
+    topics: Sequence[str] | None  # None: all that the group follows
+    max_messages: int
+    max_attempts: int | None = None
+
+
+class Receiver:
+    def __init__(
+        self, store: Store, topics: Topics, settings: LiveSettings, *, client: str, clock: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self.client = client
+        self._settings = settings
+        self._clock = clock
+
+    def receive(self, wanted: Wanted, wait: float) -> Batch:
+        ids = None if wanted.topics is None else frozenset(self._topics.ids(list(wanted.topics)))
+        end, nap = time.monotonic() + wait, FIRST_NAP
+        while not (batch := self._claim(wanted, ids)):
+            if batch.claimed is not None:  # all of it was deleted, or is to be passed over
+                self.ack(batch)
+            elif (left := end - time.monotonic()) <= 0:
+                break
+            else:
+                time.sleep(min(nap, left))
+                nap = min(nap * 2, LONGEST_NAP)
+        return batch
+
+    def ack(self, batch: Batch) -> None:
+        if batch.claimed is not None:
+            self._require_held(batch, self._store.ack(batch.claimed.receipt, self._clock()))
+
+    def refuse(self, batch: Batch, cause: str, messages: Collection[Message] | None, ladder: Sequence[float]) -> int:
+        """How many of the messages are dead now."""
+        if batch.claimed is None:
+            return 0
+        names = [] if messages is None else [message.topic for message in messages]
+        ids = dict(zip(names, self._topics.ids(names), strict=True))
+        now = self._clock()
+        setbacks = refused(
+            batch.pieces,
+            None if messages is None else {(ids[message.topic], message.offset) for message in messages},
+            cause=cause,
+            ladder=ladder,
+            now=now,
+            ordered=batch.claimed.ordered,
+        )
+        self._require_held(batch, self._store.settle(batch.claimed.receipt, setbacks, now, finished=True))
+        return sum(setback.range.messages for setback in setbacks if setback.due is None)
+
+    def renew(self, batch: Batch) -> None:
+        if batch.claimed is not None:
+            until = self._clock() + self._settings.now.lease
+            self._require_held(batch, self._store.renew(batch.claimed.receipt, until))
+
+    def beat(self, group: str, threads: int) -> None:
+        self._store.beat(self.client, group, threads, self._clock())
+
+    def hand_back(self, batch: Batch) -> None:
+        if batch.claimed is not None:
+            self._store.renew(batch.claimed.receipt, 0.0)
+
+    def _claim(self, wanted: Wanted, topics: frozenset[int] | None) -> Batch:
+        request = ClaimRequest(
+            wanted.group,
+            topics,
+            wanted.max_messages,
+            self.client,
+            self._clock(),
+            self._settings.now.lease,
+            threading.current_thread().name,
+            wanted.max_attempts,
+        )
+        claimed = self._store.claim(request)
+        pieces = self._store.read(claimed.receipt) if claimed else []
+        if claimed and not pieces:
+            self._store.skip_deleted(wanted.group)
+        self._topics.require({piece.topic for piece in pieces})
+        if claimed and claimed.ordered:
+            claimed, pieces = self._let_wait(claimed, pieces)
+        if claimed and claimed.tags:
+            pieces = [part for piece in pieces for part in _tagged(piece, frozenset(claimed.tags))]
+        return Batch(wanted.group, claimed, tuple(pieces), self._topics.names)
+
+    def _let_wait(self, claimed: Claimed, pieces: list[Piece]) -> tuple[Claimed, list[Piece]]:
+        """Put off those that are behind an earlier message of their key."""
+        late = behind(pieces, self._store.waiting_keys(claimed.receipt))
+        if not late:
+            return claimed, pieces
+        self._store.settle(claimed.receipt, late, self._clock(), finished=False)
+        places = {(setback.range.topic, setback.range.first) for setback in late}
+        left = [
+            part
+            for p in pieces
+            for part in pick(p, [(p.topic, offset) not in places for offset in range(p.first, p.first + p.messages)])
+        ]
+        return claimed._replace(messages=claimed.messages - len(late)), left
+
+    def _require_held(self, batch: Batch, held: int) -> None:
+        if batch.claimed is not None and held < batch.claimed.messages:
+            raise LeaseLost(
+                f"{batch.claimed.messages - held} of {batch.claimed.messages} messages of group {batch.group!r} "
+                f"have gone to others after {self._settings.now.lease} s: renew() in time, or open with a longer lease"
+            )
+
+
+def _tagged(piece: Piece, tags: frozenset[str]) -> Iterator[Piece]:
+    return pick(piece, [_has_one(extra, tags) for extra in piece.all_extras])
+
+
+def _has_one(extra: Extra | None, tags: frozenset[str]) -> bool:
+    return extra is not None and not tags.isdisjoint(extra[1])

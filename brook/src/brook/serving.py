@@ -1,0 +1,160 @@
+"""The console's server.
+
+1. It listens on the loopback address unless told otherwise.
+2. Nothing is shown without the token: in the address once, from then on in a cookie that scripts and other sites do not
+   get; or as a bearer token, for Prometheus.
+3. What changes something is a POST, and carries the token in its form too, so that no other site can send it.
+4. Only names of this machine are answered while we listen on it: another site's name that leads here is not ours.
+"""
+
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Callable
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from brook import console
+from brook.errors import BadSetting, BrookError
+from brook.queue import Brook
+
+COOKIE = "brook_token"
+MAX_FORM = 64 * 1024
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Answer(NamedTuple):
+    status: int
+    text: str
+    kind: str = "text/html"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, mq: Brook, host: str, port: int, token: str | None = None) -> None:
+        self.mq = mq
+        self.token = token or secrets.token_urlsafe(24)
+        self.host = host
+        try:
+            super().__init__((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise BadSetting(f"{host}:{port}: {error}: give another --host or --port") from error
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.host}:{self.server_port}/?{urlencode({'token': self.token})}"
+
+    def knows(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(), self.token.encode())
+
+    def is_our_name(self, host: str) -> bool:
+        return not _is_loopback(self.host) or _is_loopback(urlsplit(f"//{host}").hostname or "")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        fields = _fields(parts.query)
+        self._reply(self._guarded(lambda: self._get(parts.path, fields), fields.get("token")))
+
+    def do_POST(self) -> None:
+        size = self.headers.get("Content-Length", "")
+        if not size.isdecimal() or int(size) > MAX_FORM:
+            self._reply(_error(400, "the form is too large, or has no length"))
+            return
+        fields = _fields(self.rfile.read(int(size)).decode("utf-8", "replace"))
+        self._reply(self._guarded(lambda: self._post(urlsplit(self.path).path, fields), None))
+
+    def log_message(self, *_: object) -> None:
+        """Not on standard error: addresses hold the token."""
+
+    def _guarded(self, answer: Callable[[], Answer], token: str | None) -> Answer:
+        if not self.server.is_our_name(self.headers.get("Host", "")):
+            return _error(403, "not a name of this machine")
+        if token is not None and self.server.knows(token):
+            cookie = f"{COOKIE}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
+            return Answer(303, "", headers=(("Location", "/topics"), ("Set-Cookie", cookie)))
+        if not any(self.server.knows(each) for each in self._tokens()):
+            return _error(401, "open the address that `brook serve` has printed")
+        try:
+            return answer()
+        except BrookError as error:
+            return _error(400, str(error))
+        except (KeyError, ValueError):
+            return _error(400, "the address is not whole")
+
+    def _get(self, path: str, fields: dict[str, str]) -> Answer:
+        mq = self.server.mq
+        if path in ("/", "/topics"):
+            return Answer(200, console.topics_page(mq))
+        if path == "/groups":
+            return Answer(200, console.groups_page(mq))
+        if path == "/clients":
+            return Answer(200, console.clients_page(mq))
+        if path == "/topic":
+            return Answer(200, console.topic_page(mq, fields["name"], fields.get("key", ""), fields.get("tag", "")))
+        if path == "/trace":
+            return Answer(200, console.trace_page(mq, fields["topic"], int(fields["offset"])))
+        if path == "/dead":
+            return Answer(200, console.dead_page(mq, fields["group"], self.server.token))
+        if path == "/metrics":
+            return Answer(200, mq.metrics(), "text/plain")
+        return _error(404, "there is no such page")
+
+    def _post(self, path: str, fields: dict[str, str]) -> Answer:
+        mq, group = self.server.mq, fields["group"]
+        if not self.server.knows(fields.get("secret", "")):
+            return _error(403, "the form is not ours")
+        if path not in ("/replay", "/drop"):
+            return _error(404, "there is no such page")
+        act = mq.replay_dead if path == "/replay" else mq.drop_dead
+        act(group, mq.dead(group))
+        return Answer(303, "", headers=(("Location", f"/dead?{urlencode({'group': group})}"),))
+
+    def _tokens(self) -> list[str]:
+        """What the browser, or Prometheus, has brought."""
+        try:
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(COOKIE)
+        except CookieError:
+            cookie = None
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return [cookie.value if cookie else "", bearer]
+
+    def _reply(self, answer: Answer) -> None:
+        body = answer.text.encode("utf-8", "replace")
+        self.send_response(answer.status)
+        for name, value in (*HEADERS.items(), *answer.headers):
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"{answer.kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _error(status: int, text: str) -> Answer:
+    return Answer(status, console.page("Not done", f"<p>{escape(text)}</p>"))
+
+
+def _fields(text: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

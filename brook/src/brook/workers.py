@@ -1,0 +1,53 @@
+"""Threads that call a step again and again: at once if there was work, after a nap if there was none."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+from brook.errors import BrookError, Closed
+from brook.model import Message, Refusal
+
+Handler: TypeAlias = Callable[[list[Message]], Refusal | None]
+
+log = logging.getLogger("brook")
+
+# How long one sleeps between two looks at an empty queue, in seconds.
+FIRST_NAP, LONGEST_NAP = 0.0005, 0.02
+# And after an error of the database.
+PAUSE = 1.0
+
+
+class Workers:
+    def __init__(self, name: str, threads: int, step: Callable[[], bool]) -> None:
+        self.stopping = threading.Event()
+        self._name = name
+        self._step = step
+        names = [f"{name}-{n}" for n in range(threads)]
+        self.threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+
+    def start(self) -> None:
+        for thread in self.threads:
+            thread.start()
+
+    def tell_to_stop(self) -> None:
+        self.stopping.set()
+
+    def stop(self, grace: float) -> None:
+        """Wait so many seconds for what is being done."""
+        self.tell_to_stop()
+        end = time.monotonic() + grace
+        for thread in self.threads:
+            thread.join(max(end - time.monotonic(), 0))
+
+    def _work(self) -> None:
+        nap = 0.0
+        while not self.stopping.wait(nap):
+            try:
+                nap = 0.0 if self._step() else min(max(nap * 2, FIRST_NAP), LONGEST_NAP)
+            except Closed:
+                return
+            except BrookError as error:
+                log.error("%s: %s", self._name, error)
+                nap = PAUSE

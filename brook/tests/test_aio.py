@@ -1,0 +1,85 @@
+"""The async twins."""
+
+import asyncio
+from inspect import iscoroutinefunction
+
+import pytest
+
+from brook import AsyncBrook, Brook, Message, Outgoing, Refusal, UnknownGroup
+
+NOT_AWAITED = {"close", "run", "within", "listen", "listener", "settings"}
+
+
+def test_every_method_has_its_twin() -> None:
+    missing = {name for name in vars(Brook) if name[0] != "_"} - set(vars(AsyncBrook))
+    assert missing == NOT_AWAITED
+    assert all(iscoroutinefunction(getattr(AsyncBrook, name)) for name in vars(AsyncBrook) if name[0] != "_")
+
+
+def test_send_and_receive(url: str) -> None:
+    async def life() -> None:
+        async with AsyncBrook(url, durability="off") as mq:
+            await mq.create_topics(["t"])
+            ids = await asyncio.gather(*(mq.send("t", b"%d" % n) for n in range(50)))
+            assert sorted(each.offset for each in ids) == list(range(50))
+            await mq.send_many([Outgoing("t", b"x")])
+            await mq.subscribe("g")
+            batch = await mq.receive("g", wait=5)
+            assert len(batch) == 51
+            await mq.ack(batch)
+            assert await mq.lag("g") == 0
+            with pytest.raises(UnknownGroup):
+                await mq.lag("nobody")
+
+    asyncio.run(life())
+
+
+def test_waiting_does_not_block_the_loop(url: str) -> None:
+    async def life() -> None:
+        async with AsyncBrook(url, durability="off") as mq:
+            await mq.create_topics(["t"])
+            await mq.subscribe("g")
+            waiting = asyncio.create_task(mq.receive("g", wait=60))
+            await mq.send("t", b"x")
+            assert (await waiting).bodies == [b"x"]
+
+    asyncio.run(life())
+
+
+def test_a_cancelled_receive_hands_back(url: str) -> None:
+    async def life() -> None:
+        async with AsyncBrook(url, durability="off") as mq:
+            await mq.send("t", b"x")
+            await mq.subscribe("g")
+            waiting = asyncio.create_task(mq.receive("g", wait=60))
+            await asyncio.sleep(0)  # it has begun to claim
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert (await mq.receive("g", wait=30)).bodies == [b"x"]
+
+    asyncio.run(life())
+
+
+def test_coroutines_as_handlers(url: str) -> None:
+    got: list[int] = []
+
+    async def life() -> None:
+        async with AsyncBrook(url, durability="off") as mq:
+            done = asyncio.Event()
+
+            @(await mq.consumer("t", group="g", threads=2, batch=4, ladder=[0.001]))
+            async def note(messages: list[Message]) -> Refusal | None:
+                if messages[0].attempts == 1:
+                    return Refusal("once more")
+                got.extend(message.offset for message in messages)
+                if len(got) == 20:
+                    done.set()
+                return None
+
+            await mq.append(["t"] * 20, [b"x"] * 20)
+            await asyncio.wait_for(done.wait(), 60)
+
+    asyncio.run(life())
+    assert sorted(got) == list(range(20))

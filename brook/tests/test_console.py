@@ -1,0 +1,133 @@
+"""The console, spoken to over HTTP and looked at in a real browser."""
+
+import http.client
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from brook import BadSetting, Brook, Message, Refusal, console
+from brook.serving import Server
+
+NASTY = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+
+
+@pytest.fixture
+def server(mq: Brook) -> Iterator[Server]:
+    mq.send(NASTY, NASTY.encode(), key=NASTY, tags=[NASTY], properties={NASTY: NASTY})
+
+    @mq.consumer(NASTY, group=NASTY, threads=0, ladder=[])
+    def fail(messages: list[Message]) -> Refusal:
+        return Refusal(NASTY)
+
+    fail.step()
+    with Server(mq, "127.0.0.1", 0) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def ask(
+    server: Server, path: str, headers: dict[str, str] | None = None, form: dict[str, str] | None = None
+) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    method, body = ("GET", None) if form is None else ("POST", urlencode(form))
+    connection.request(method, path, body, headers or {})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def signed(server: Server) -> dict[str, str]:
+    return {"Cookie": f"brook_token={server.token}"}
+
+
+def pages() -> list[str]:
+    name, group = urlencode({"name": NASTY}), urlencode({"group": NASTY})
+    trace = urlencode({"topic": NASTY, "offset": 0})
+    found = f"{name}&{urlencode({'key': NASTY, 'tag': NASTY})}"
+    return [
+        "/",
+        "/topics",
+        "/groups",
+        "/clients",
+        f"/topic?{name}",
+        f"/topic?{found}",
+        f"/trace?{trace}",
+        f"/dead?{group}",
+    ]
+
+
+def test_nothing_without_the_token(server: Server) -> None:
+    for path in [*pages(), "/metrics", "/?token=guess", "/?token="]:
+        assert ask(server, path)[0] == 401
+        assert ask(server, path, {"Cookie": "brook_token=guess"})[0] == 401
+    assert ask(server, "/drop", form={"group": NASTY, "secret": server.token})[0] == 401
+    assert ask(server, f"/?token={server.token}")[0] == 303
+    assert ask(server, "/metrics", {"Authorization": f"Bearer {server.token}"})[0] == 200
+
+
+def require_escaped(server: Server) -> None:
+    for path in pages():
+        status, text = ask(server, path, signed(server))
+        assert status == 200
+        assert "<script" not in text and "<img" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_every_page_is_escaped(server: Server) -> None:
+    require_escaped(server)
+
+
+def test_what_is_not_escaped_is_seen(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "escape", str)
+    with pytest.raises(AssertionError):
+        require_escaped(server)
+
+
+def test_other_names_are_not_answered(server: Server) -> None:
+    assert ask(server, "/topics", signed(server) | {"Host": "evil.example"})[0] == 403
+    assert ask(server, "/topics", signed(server) | {"Host": "localhost:80"})[0] == 200
+
+
+def test_dead_letters_are_replayed_by_our_forms_alone(server: Server) -> None:
+    mq = server.mq
+    assert ask(server, "/replay", signed(server), {"group": NASTY})[0] == 403
+    assert ask(server, f"/replay?{urlencode({'group': NASTY})}", signed(server))[0] == 404  # not by a link
+    assert len(mq.dead(NASTY)) == 1
+    assert ask(server, "/replay", signed(server), {"group": NASTY, "secret": server.token})[0] == 303
+    assert (mq.dead(NASTY), mq.lag(NASTY)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/nowhere", 404), ("/topic", 400), ("/topic?name=nowhere", 400), ("/trace?topic=x&offset=y", 400)],
+)
+def test_wrong_addresses(server: Server, path: str, status: int) -> None:
+    assert ask(server, path, signed(server))[0] == status
+
+
+def test_a_port_that_is_taken(server: Server, mq: Brook) -> None:
+    with pytest.raises(BadSetting, match="give another --host or --port"):
+        Server(mq, "127.0.0.1", server.server_port)
+
+
+@pytest.mark.web
+def test_in_a_real_browser(server: Server, tmp_path: Path) -> None:
+    """The printed address signs in and shows the topics; what messages hold is text, and runs nothing."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no chromium found: install Debian's `chromium` to test pages in a real browser")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path}/p"]
+    command = [program, *flags, "--dump-dom", server.address]
+    seen = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "<title>Topics - Brook</title>" in seen
+    assert "&lt;script&gt;document.title='owned'" in seen
+    assert "<script" not in seen and "<img" not in seen

@@ -1,0 +1,63 @@
+"""The commands that only tell: plans, brokers, doctor."""
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from ackworth.cli import doctor
+from ackworth.cli.main import main
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert main(list(arguments)) == 0
+    assert capsys.readouterr().out.strip()
+    return data
+
+
+def test_plans(capsys: pytest.CaptureFixture[str]) -> None:
+    (reboot,) = [plan for plan in told(capsys, "plans") if plan["name"] == "reboot"]
+    assert [trial["name"] for trial in reboot["trials"]] == ["item-1", "item-2"]
+    assert reboot["trials"][0]["published"] == "10,000,000 messages and power-cut"
+
+
+def test_brokers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    data = told(capsys, "brokers")
+    (brook,) = [broker for broker in data["brokers"] if broker["name"] == "brook-sqlite"]
+    assert brook["missing"] is None
+    survives = brook["settings"]["durability"]["survives"]
+    assert "power-cut" in survives["full"] and "power-cut" not in survives["normal"]
+    faults = {fault["name"]: fault["unavailable"] for fault in data["faults"]}
+    assert set(faults) == {"kill", "pause", "power-cut", "sigterm"}
+    assert faults["kill"] is None and "root" in faults["power-cut"]
+
+
+def test_doctor_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {finding["name"] for finding in told(capsys, "doctor")} >= {"python", "java", "power cut", "disk"}
+
+
+def test_doctor_says_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_java(*_: object, **__: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "run", no_java)
+    assert main(["doctor"]) == 2
+    out = capsys.readouterr().out
+    assert "MISSING java" in out and "install Java 17 or later" in out
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_252"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("what?", None),
+    ],
+)
+def test_java_versions(said: str, version: int | None) -> None:
+    assert doctor.java_version(said) == version

@@ -1,0 +1,82 @@
+"""Where losses lie: ranges, places, the fault that followed."""
+
+from pathlib import Path
+
+import pytest
+
+from ackworth.model.outcome import Outcome
+from ackworth.model.result import Loss
+from ackworth.pipeline.trial import judge_trial
+from ackworth.testing.engine import Inline
+from ackworth.testing.histories import Answer, Delivered, History, Mark, Sent, trial, write_history
+
+SECOND = 10**9
+FAULT = Mark("fault", "kill", 6 * SECOND, 6 * SECOND)
+
+
+def loss(tmp_path: Path, *lost: tuple[int, int], sent: int = 10, fault: Mark = FAULT) -> Loss:
+    """Two producers send a message every second, and some are lost."""
+    ids = [(producer, seq) for producer in range(2) for seq in range(sent)]
+    history = History(
+        trial=trial(producers=2, topics=3),
+        sent=[Sent(producer, seq, seq * SECOND, topic=seq % 3) for producer, seq in ids],
+        outcome=[Answer(producer, seq, Outcome.ACKED, seq * SECOND + 1) for producer, seq in ids],
+        delivered=[
+            Delivered(producer, seq, 20 * SECOND, topic=seq % 3)
+            for producer, seq in sorted(ids, key=lambda i: i[1])
+            if (producer, seq) not in lost
+        ],
+        mark=[fault],
+    )
+    result = judge_trial(write_history(tmp_path, history, rows_per_group=4), Inline(4))
+    assert result["notes"] == []
+    return result["losses"][0]
+
+
+def test_a_loss_is_placed(tmp_path: Path) -> None:
+    assert loss(tmp_path, (0, 4), (0, 5), (1, 5)) == {
+        "group": "all",
+        "count": 3,
+        "first": "0/4",
+        "last": "1/5",
+        "ranges": [[0, 4, 5], [1, 5, 5]],
+        "ranges_total": 2,
+        "place": "tail",
+        "topics": 2,
+        "fault": "kill",
+        "seconds_before_fault": [1 - 1e-9, 2 - 1e-9],
+    }
+
+
+@pytest.mark.parametrize(
+    ("lost", "place"),
+    [
+        ([(0, 5), (1, 4), (1, 5)], "tail"),  # what came after the fault does not matter
+        ([(0, 0), (0, 1), (1, 0)], "prefix"),
+        ([(0, 2), (0, 3)], "middle"),
+        ([(0, 2), (0, 4)], "scattered"),
+        ([(0, 0), (1, 5)], "scattered"),  # the producers do not agree
+        ([(p, seq) for p in range(2) for seq in range(6)], "all"),
+        ([*((0, seq) for seq in range(6)), (1, 5)], "tail"),  # a producer that lost all agrees with any
+    ],
+)
+def test_places(tmp_path: Path, lost: list[tuple[int, int]], place: str) -> None:
+    assert loss(tmp_path, *lost)["place"] == place
+
+
+def test_a_loss_that_no_fault_followed(tmp_path: Path) -> None:
+    found = loss(tmp_path, (0, 9))
+    assert found["fault"] is None
+    assert found["seconds_before_fault"] is None
+    assert found["place"] == "tail"
+
+
+def test_ranges_end_where_a_producer_ends(tmp_path: Path) -> None:
+    found = loss(tmp_path, (0, 9), (1, 0))
+    assert found["ranges"] == [[0, 9, 9], [1, 0, 0]]
+
+
+def test_only_the_first_hundred_ranges_are_listed(tmp_path: Path) -> None:
+    found = loss(tmp_path, *((0, seq) for seq in range(0, 300, 2)), sent=400)
+    assert found["ranges"] == [[0, seq, seq] for seq in range(0, 200, 2)]
+    assert (found["ranges_total"], found["last"]) == (150, "0/298")
