@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ackworth.broker import debian
+from ackworth.broker import debian, registry
 from ackworth.broker.redis_streams import BROKER
 from ackworth.cli import main as cli
 from ackworth.model.errors import Unavailable
@@ -103,3 +103,11 @@ def test_a_wrong_name_installs_nothing(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(debian, "install", lambda package, service: pytest.fail("it was installed"))
     assert cli.main(["brokers", "install", "redis-streams", "rediss"]) == 2
     assert "unknown broker 'rediss'" in capsys.readouterr().err
+
+
+def test_without_a_name_all_are_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(registry, "brokers", lambda: {"redis-streams": BROKER})
+    monkeypatch.setattr(type(BROKER), "missing", lambda self: None)
+    monkeypatch.setattr(type(BROKER), "version", lambda self: "Redis 7")
+    assert cli.main(["brokers", "install"]) == 0
+    assert capsys.readouterr().out == "redis-streams: ready: Redis 7\n"

@@ -105,7 +105,11 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("broker", "moment"),
+    [*(("brook-sqlite", moment) for moment in MOMENTS), ("redis-streams", "cut")],
+    indirect=["broker"],
+)
 def test_killed_it_leaves_a_record_and_nothing_else(
     tmp_path: Path, moment: str, own_mounts: None, broker: list[str]
 ) -> None:
@@ -171,16 +175,10 @@ def test_a_live_run_is_left_alone_and_not_judged(tmp_path: Path) -> None:
         running.end()
 
 
+@pytest.mark.parametrize("broker", ["redis-streams"], indirect=True)
 def test_two_runs_at_once_do_not_disturb_each_other(tmp_path: Path, broker: list[str]) -> None:
-    plan = [
-        "--set",
-        "workload.phases=[{name: send, duration: 2s, rate: 5000}]",
-        "--only",
-        "item-2",
-        "--broker",
-        broker[1],
-    ]
-    sets = [*plan, "--set", "faults=[{kind: kill, at: 1s, down: 100ms}]"]
-    both = [Running(tmp_path / name, *sets) for name in ("one", "other")]
+    brief = ["--only", "item-2", "--set", "workload.phases=[{name: send, duration: 2s, rate: 5000}]"]
+    faults = ["--set", "faults=[{kind: kill, at: 1s, down: 100ms}]"]
+    both = [Running(tmp_path / name, *broker, *brief, *faults) for name in ("one", "other")]
     for code, said in [running.end() for running in both]:
         assert code == 0, said

@@ -1,6 +1,7 @@
 """Trials with a server: workers live through its death, and what it lost is seen and held against its claims."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,13 +133,40 @@ def test_a_fault_that_ends_the_load(conduct: Conduct) -> None:
     assert lost(told) == 0
 
 
+class Sandman(Silent):
+    """Puts the server to sleep as the drain begins, for longer than the drain waits for news."""
+
+    def __init__(self) -> None:
+        self._asleep: list[int] = []
+        self.woken = False
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
+        if self._asleep:
+            os.kill(self._asleep.pop(), signal.SIGCONT)
+            self.woken = True
+        elif phase == "drain" and not self.woken:
+            self._asleep = servers()
+            os.kill(self._asleep[0], signal.SIGSTOP)
+
+
+def test_a_server_that_stalls_in_the_drain_is_not_taken_for_empty(tmp_path: Path, redis_streams: RedisStreams) -> None:
+    (trial,) = resolve.trials(parse(PLAN, "tiny.yaml"), "small", ["workload.consume=after"])
+    sandman = Sandman()
+    end = Conductor(trial, tmp_path / "trial", "00000000000000aa", 7, sandman).run()
+    assert sandman.woken
+    assert_nothing_lost(Told(tmp_path / "trial", end), 60_000)
+
+
+def servers() -> list[int]:
+    return [p for p in descendants(os.getpid()) if b"redis-server" in Path(f"/proc/{p}/cmdline").read_bytes()]
+
+
 class Vandal(Silent):
     """Ends the server behind the conductor's back, as soon as something was sent."""
 
     def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
-        servers = [p for p in descendants(os.getpid()) if b"redis-server" in Path(f"/proc/{p}/cmdline").read_bytes()]
-        if sent and servers:
-            os.kill(servers[0], 9)
+        if sent and (found := servers()):
+            os.kill(found[0], signal.SIGKILL)
 
 
 def test_a_server_that_ends_by_itself_is_a_problem(tmp_path: Path, redis_streams: RedisStreams) -> None:

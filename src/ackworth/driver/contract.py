@@ -125,6 +125,16 @@ class Waitable(Protocol):
     def fileno(self) -> int: ...
 
 
+@runtime_checkable
+class Answered(Protocol):
+    """A receiver to which the broker says, in its own time, that there is nothing.
+
+    Until it has said so, that nothing was received means nothing: the broker may be busy.
+    """
+
+    told_empty: bool  # it has said so, and nothing has come since
+
+
 class Driver(Protocol):
     """What a driver's module offers."""
 

@@ -43,7 +43,7 @@ _BROKE, _NO_RESP, _UNCLEAR = 2, 3, 4
 _ACK_BYTES = len("$15\r\n1731716255123-0\r\n")  # the least that an ack takes
 _MOST_TO_WAIT_FOR = 64 << 10
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
-_STAY_MS = 1000  # how long a request for new messages stays with the server
+_STAY_MS = 250  # how long a request for new messages stays with the server
 _ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before another takes it
 
 
@@ -170,6 +170,7 @@ class Receiver:
         self._group, self._name = group.encode(), f"consumer-{consumer}".encode()
         self._left_over = True  # whether what was not acknowledged is asked for, or what is new
         self._coming: Deliveries | None = None  # the answer that is awaited
+        self.told_empty = False
         self._data = b""
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
@@ -181,13 +182,14 @@ class Receiver:
             if answer is None:
                 return None
             if any(len(entries) for entries in answer.found):
+                self.told_empty = False
                 return self._incoming(answer.found)
             if self._left_over:
                 self._acknowledge(answer.found)  # deleted ones would come for ever
                 self._left_over = False
             elif answer.timed_out:
                 self._adopt(limit)
-                self._left_over = True
+                self._left_over = self.told_empty = True
 
     def _ask(self, limit: int) -> None:
         each = max(1, limit // len(self._topics))

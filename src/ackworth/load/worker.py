@@ -120,7 +120,7 @@ def consume(order: Order, clock: Clock | None = None) -> None:
     tell = _Teller()
     while not stop():
         busy = [c.step(0) for c in consumers]
-        tell([c.trouble for c in consumers], idle=not any(busy))
+        tell([c.trouble for c in consumers], idle=all(c.idle for c in consumers))
         if not any(busy):
             wait(clock, consumers, SECOND // 200)
     for consumer in consumers:
