@@ -33,7 +33,7 @@ from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores.base import Store
 from brook.topics import Topics
 from brook.transaction import Transaction, dbapi_connection
-from brook.urls import open_store
+from brook.urls import open_store, require_existing
 from brook.workers import Handler
 
 
@@ -44,6 +44,7 @@ class Brook:
         *,
         durability: Durability = "full",
         client: str | None = None,
+        create: bool = True,
         auto_create: bool | None = None,
         max_body: int | None = None,
         lease: float | None = None,
@@ -55,6 +56,7 @@ class Brook:
         """Open the queue, and create it if it is not there.
 
         client: a name to recognise this client by; the host's by default.
+        create: False: BadUrl if it is not there.
         auto_create: sends create the topics that they name; otherwise UnknownTopic.
         max_body: the largest body, in bytes.
         lease: seconds for which a received batch is this client's, unless renewed.
@@ -71,6 +73,8 @@ class Brook:
         self.client = new_client_id(client)
         self._clock = clock
         self._consumers: list[Consumer | Listening] = []
+        if not create:
+            require_existing(url)
         self._store: Store = open_store(url, durability=durability, patience=patience)
         self._topics = Topics(self._store)
         self._settings = LiveSettings(self._store, overrides, clock)
