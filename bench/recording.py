@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ackworth.broker.brook_sqlite import BROKER
 from ackworth.broker.contract import Place
+from ackworth.broker.registry import settle
 from ackworth.load.worker import Order
 from ackworth.run.crew import Crew
 from ackworth.run.scribe import ScribeProcess
@@ -27,7 +28,7 @@ def throughput(folder: Path, messages: int, durability: str, record: bool) -> fl
     place = Place(data=folder / "data", logs=folder / "logs")
     for path in (place.data, place.logs):
         path.mkdir(parents=True)
-    address = BROKER.address({"database": place}, {"durability": durability})
+    address = BROKER.address({"database": place}, settle(BROKER, {"durability": durability}))
     order = Order(
         role="",
         parent=0,

@@ -20,7 +20,7 @@ from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 @pytest.fixture
 def fresh(tmp_path: Path) -> Callable[[], Address]:
     numbers = itertools.count()
-    return lambda: {"url": f"sqlite:///{tmp_path}/{next(numbers)}.db", "durability": "off"}
+    return lambda: {"url": f"sqlite:///{tmp_path}/{next(numbers)}.db", "durability": "off", "retries": "quick"}
 
 
 def test_it_keeps_every_promise(fresh: Callable[[], Address]) -> None:
@@ -32,6 +32,32 @@ class Forgetful(driver.Receiver):
 
     def acknowledge(self, incoming: Incoming) -> None:
         pass
+
+
+class Stubborn(driver.Receiver):
+    """Takes a no for a yes."""
+
+    def refuse(self, incoming: Incoming, chosen: Any) -> None:
+        self.acknowledge(incoming)
+
+
+class Late(driver.Listener):
+    """Misses what was sent before it first asked."""
+
+    def receive(self, limit: int, wait: float) -> Incoming | None:
+        while (missed := super().receive(limit, 0)) is not None and not hasattr(self, "asked"):
+            self.acknowledge(missed)
+        self.asked = True
+        return super().receive(limit, wait)
+
+
+class Greedy(driver.Receiver):
+    """Reads every topic, whatever its group reads."""
+
+    def __init__(self, address: Address, topics: Any, group: str, consumer: int) -> None:
+        with brook.Brook(address["url"]) as queue:
+            queue.subscribe(group)
+        super().__init__(address, TOPICS, group, consumer)
 
 
 class Careless(driver.Sender):
@@ -54,6 +80,9 @@ class Deaf(driver.Sender):
     ("part", "defect", "words"),
     [
         ("Receiver", Forgetful, "what was acknowledged came again"),
+        ("Receiver", Stubborn, "not exactly what was refused came again"),
+        ("Receiver", Greedy, "that its group does not read"),
+        ("Listener", Late, "messages came"),
         ("Sender", Careless, "a body is not what was sent"),
         ("Sender", Deaf, "never answered"),
     ],

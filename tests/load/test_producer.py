@@ -57,7 +57,7 @@ def make(tmp_path: Path, sender: Scripted) -> Callable[..., Producer]:
             sent=Spool(tmp_path, SENT, "p3"),
             outcomes=Spool(tmp_path, OUTCOME, "p3"),
             bodies=Bodies(1),
-            topics=2,
+            topics=np.arange(2),
             sizes=lambda count: np.full(count, 64),
             pace=pace or AsFastAsPossible(),
             patience=SECOND,

@@ -103,7 +103,10 @@ def test_a_plain_trial(conduct: Callable[..., Told]) -> None:
     assert not list((told.directory / "spool").rglob("*.chunk"))
     assert {path.name for path in (told.directory / "record").iterdir()} == set(TABLES)
     trial = json.loads((told.directory / "trial.json").read_text())
-    assert trial["broker"]["settings"] == {"durability": "full"} and trial["plan"]["workload"]["topics"] == 16
+    assert (
+        trial["broker"]["settings"] == {"durability": "full", "retries": "ladder"}
+        and trial["plan"]["workload"]["topics"] == 16
+    )
 
 
 @pytest.mark.parametrize("kind", ["kill", "sigterm", "pause"])

@@ -12,7 +12,7 @@ import pytest
 from ackworth.model.result import TrialResult
 from ackworth.pipeline.session import Session
 from ackworth.pipeline.trial import judge_trial
-from ackworth.testing.liar import INVENTED_FROM, Chooser, Liar, one_in, these
+from ackworth.testing.liar import ATTEMPTS, INVENTED_FROM, Chooser, Liar, one_in, these
 from ackworth.testing.play import play
 
 pytestmark = pytest.mark.spark
@@ -104,6 +104,33 @@ def test_acked_too_early_is_lost_in_a_crash(tell: Tell) -> None:
 def test_acked_too_early_is_no_lie_if_nothing_crashes(tell: Tell) -> None:
     _, result = tell({"ack-early": these((0, 19_999))})
     assert_only(result)
+
+
+def test_what_one_group_is_denied(tell: Tell) -> None:
+    """Of a broadcast every client gets everything; as a group of its own, one that does not has lost it."""
+    liar, result = tell({"withhold": these((0, 17), (1, 3))}, groups=3)
+    assert_only(result, "lost")
+    assert checks(result)["lost"] == ("broken", 2, written(liar.planted["withhold"]))
+    assert [group["lost"] for group in result["groups"]] == [2, 0, 0]
+
+
+def test_refused_as_often_as_it_should_be(tell: Tell) -> None:
+    _, result = tell({}, refuse=100, groups=2, expect={"attempts": ATTEMPTS})
+    assert_only(result)
+    assert checks(result)["attempts"] == ("held", 0, set())
+    assert [group["duplicates"]["flagged"] for group in result["groups"]] == [400 * (ATTEMPTS - 1)] * 2
+
+
+@pytest.mark.parametrize("lie", ["give-up", "insist"])
+def test_refused_too_often_or_not_often_enough(tell: Tell, lie: str) -> None:
+    liar, result = tell({lie: these((0, 300), (1, 19_900))}, refuse=100, expect={"attempts": ATTEMPTS})
+    assert checks(result)["attempts"] == ("broken", 2, written(liar.planted[lie]))
+    assert {name for name, (verdict, _, _) in checks(result).items() if verdict != "held"} == {"attempts"}
+
+
+def test_nothing_refused_tells_nothing(tell: Tell) -> None:
+    _, result = tell({}, expect={"attempts": ATTEMPTS})
+    assert checks(result)["attempts"][0] == "unknown"
 
 
 def test_one_in_a_million(tell: Tell) -> None:

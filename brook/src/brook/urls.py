@@ -15,6 +15,12 @@ def open_store(url: str, *, durability: Durability, patience: float) -> Store:
     return SqliteStore(sqlite_path(url), durability=durability, patience=patience)
 
 
+def require_existing(url: str) -> None:
+    """BadUrl, unless there is a queue already."""
+    if not (path := sqlite_path(url)).exists():
+        raise BadUrl(f"{url!r}: there is no {path}: give the URL of a queue that exists")
+
+
 def sqlite_path(url: str) -> Path:
     try:
         parts = urlsplit(url)

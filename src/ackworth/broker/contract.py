@@ -53,6 +53,15 @@ class Node(Protocol):
         ...
 
 
+@runtime_checkable
+class Truncatable(Protocol):
+    """A node whose stored messages an operator can delete behind the broker's back."""
+
+    def truncate(self) -> None:
+        """Delete every message that is stored; all else stays."""
+        ...
+
+
 class Broker(Protocol):
     """A kind of broker."""
 

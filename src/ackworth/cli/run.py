@@ -8,12 +8,15 @@ from pathlib import Path
 
 import ackworth
 from ackworth.broker import disk, registry
+from ackworth.broker.contract import Broker
 from ackworth.cli import judging
 from ackworth.cli.progress import Progress
+from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
 from ackworth.model.errors import BadInput
 from ackworth.model.words import nearest
 from ackworth.plan import resolve
+from ackworth.plan.model import CONSUMER, Workload
 from ackworth.plan.resolve import TrialPlan
 from ackworth.plan.tree import SIZES
 from ackworth.run import directory, environment, space, traces
@@ -84,11 +87,20 @@ def _check(trials: list[TrialPlan]) -> None:
         if trial.plan.broker.topology not in broker.topologies:
             known = ", ".join(broker.topologies)
             raise BadInput(f"{broker.name} has no topology '{trial.plan.broker.topology}': it has {known}")
-        nodes = (*broker.nodes(trial.plan.broker.topology), "all", "random")
+        nodes = (*broker.nodes(trial.plan.broker.topology), "all", "random", CONSUMER)
         for fault in trial.plan.faults:
             faults.find(fault.kind)
             if fault.node not in nodes:
                 raise BadInput(f"{broker.name} has no node '{fault.node}' to break: say one of {', '.join(nodes)}")
+        _check_driver(trial.plan.workload, broker)
+
+
+def _check_driver(workload: Workload, broker: Broker) -> None:
+    driver = drivers.load(broker.driver)
+    if workload.broadcast and not isinstance(driver, drivers.Broadcasting):
+        raise BadInput(f"{broker.name} has no broadcast: choose another broker, or set workload.broadcast to false")
+    if workload.refuse and not issubclass(driver.Receiver, drivers.Refusing):
+        raise BadInput(f"{broker.name} cannot be refused a message: choose another broker, or leave out refuse")
 
 
 def _conduct(path: Path, run: directory.Run, trials: list[TrialPlan], progress: Progress) -> None:

@@ -3,20 +3,23 @@
 Which errors are definite is Brook's own word: whatever derives from its `Refused` stored nothing.
 """
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered
 from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
 from ackworth.model.outcome import Outcome
-from brook import Brook, BrookError, LeaseLost, Piece, Refused, Run
+from brook import LADDER, Batch, Brook, BrookError, LeaseLost, Piece, Refused, Run
 
 REASONS = ("", "no answer in time", "the database refused it", "the database failed midway")
 _REFUSED, _FAILED = 2, 3
 # A reader who wants one message of a run reads all of it; Brook asks for about this much.
 _RUN_BYTES = 64 * 1024
+_LADDERS = {"ladder": LADDER, "quick": [0.1] * len(LADDER)}
 
 
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
@@ -24,7 +27,7 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
         with _open(address, "prepare") as queue:
             queue.create_topics(topics)
             for group in groups:
-                queue.subscribe(group)
+                queue.subscribe(group, topics)
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
 
@@ -57,43 +60,90 @@ class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
         self._queue = _open(address, f"consumer-{consumer}")
         self._group = group
-        ids = _ids(self._queue, topics)
-        self._index = np.full(max(ids) + 1, -1)
-        self._index[ids] = np.arange(len(ids))
+        self._index = _index(_ids(self._queue, topics))
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         try:
             batch = self._queue.receive(self._group, max_messages=limit, wait=wait)
         except BrookError as error:
             raise ConnectionLost(str(error), _FAILED) from error
-        if not batch.pieces:
-            return None
-        counts = np.array([piece.messages for piece in batch.pieces])
-        matrix, lengths = _bodies(batch.pieces)
-        return Incoming(
-            bodies=matrix,
-            lengths=lengths,
-            topics=np.repeat(self._index[[piece.topic for piece in batch.pieces]], counts),
-            positions=np.concatenate([np.arange(p.first, p.first + p.messages) for p in batch.pieces]),
-            redelivered=np.repeat(np.array([piece.attempts > 1 for piece in batch.pieces]), counts),
-            token=batch,
-        )
+        return _incoming(batch, self._index)
 
     def acknowledge(self, incoming: Incoming) -> None:
-        try:
+        with _settling():
             self._queue.ack(incoming.token)
-        except LeaseLost:
-            pass  # others have got them, and will say so in their records
-        except BrookError as error:
-            raise ConnectionLost(str(error), _FAILED) from error
+
+    def refuse(self, incoming: Incoming, chosen: npt.NDArray[np.bool_]) -> None:
+        batch: Batch = incoming.token
+        with _settling():
+            self._queue.refuse(batch, "refused, as the plan says", list(itertools.compress(batch.messages, chosen)))
 
     def close(self) -> None:
         self._queue.close()
 
 
+class Listener:
+    """A client of a broadcast, from the first message on. Its progress is in its memory."""
+
+    def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
+        self._queue = _open(address, f"listener-{consumer}")
+        self._index = _index(_ids(self._queue, topics))
+        self._listener = self._queue.listen(list(topics), start="earliest")
+
+    def receive(self, limit: int, wait: float) -> Incoming | None:
+        try:
+            return _incoming(self._listener.receive(limit, wait), self._index)
+        except BrookError as error:
+            raise ConnectionLost(str(error), _FAILED) from error
+
+    def acknowledge(self, incoming: Incoming) -> None:
+        self._listener.done(incoming.token)
+
+    def close(self) -> None:
+        self._queue.close()
+
+
+@contextlib.contextmanager
+def _settling() -> Iterator[None]:
+    try:
+        yield
+    except LeaseLost:
+        pass  # others have got them, and will say so in their records
+    except BrookError as error:
+        raise ConnectionLost(str(error), _FAILED) from error
+
+
+def _incoming(batch: Batch, index: Int64s) -> Incoming | None:
+    if not batch.pieces:
+        return None
+    counts = np.array([piece.messages for piece in batch.pieces])
+    matrix, lengths = _bodies(batch.pieces)
+    return Incoming(
+        bodies=matrix,
+        lengths=lengths,
+        topics=np.repeat(index[[piece.topic for piece in batch.pieces]], counts),
+        positions=np.concatenate([np.arange(p.first, p.first + p.messages) for p in batch.pieces]),
+        redelivered=np.repeat(np.array([piece.attempts > 1 for piece in batch.pieces]), counts),
+        token=batch,
+    )
+
+
+def _index(ids: list[int]) -> Int64s:
+    """From a topic's id to its place in the list."""
+    index = np.full(max(ids) + 1, -1)
+    index[ids] = np.arange(len(ids))
+    return index
+
+
 def _open(address: Address, name: str) -> Brook:
     try:
-        return Brook(address["url"], durability=address["durability"], client=name, patience=30.0)
+        return Brook(
+            address["url"],
+            durability=address["durability"],
+            client=name,
+            ladder=_LADDERS[address["retries"]],
+            patience=30.0,
+        )
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
 

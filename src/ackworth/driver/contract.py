@@ -103,7 +103,7 @@ class Sender(Protocol):
 
 
 class Receiver(Protocol):
-    """One consumer's connection, reading every topic for its group."""
+    """One consumer's connection, reading the topics of its group."""
 
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None: ...
 
@@ -135,6 +135,15 @@ class Answered(Protocol):
     told_empty: bool  # it has said so, and nothing has come since
 
 
+@runtime_checkable
+class Refusing(Protocol):
+    """A receiver that can say no to a message, and has it again later, as often as the broker will."""
+
+    def refuse(self, incoming: Incoming, chosen: npt.NDArray[np.bool_]) -> None:
+        """The chosen of these are to come again, the others are done. Raises ConnectionLost."""
+        ...
+
+
 class Driver(Protocol):
     """What a driver's module offers."""
 
@@ -143,8 +152,18 @@ class Driver(Protocol):
     Receiver: type[Receiver]
 
     def prepare(self, address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
-        """Make topics and groups that are not there. Raises ConnectionLost while the broker is not ready."""
+        """Make topics and groups that are not there; the groups read these topics.
+
+        Raises ConnectionLost while the broker is not ready.
+        """
         ...
+
+
+@runtime_checkable
+class Broadcasting(Driver, Protocol):
+    """A driver of a broker that has broadcast."""
+
+    Listener: type[Receiver]  # one client, which gets all that is sent to the topics; its group's name is its own
 
 
 def load(name: str) -> Driver:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
-from ackworth.driver.contract import Answered, ConnectionLost, Incoming, Receiver
+from ackworth.driver.contract import Answered, ConnectionLost, Incoming, Int64s, Receiver, Refusing
 from ackworth.history.spool import Spool
 from ackworth.load.body import Bodies
 from ackworth.load.producer import NEVER, RECONNECT_EVERY
@@ -20,14 +21,17 @@ class Consumer:
         *,
         consumer: int,
         group: int,
+        topics: Int64s,  # indexes of those that it reads
         connect: Callable[[], Receiver],
         delivered: Spool,
         bodies: Bodies,
         batch: int,
+        refuse: int | None = None,  # every message whose seq is divisible by it
         clock: Clock,
     ) -> None:
-        self._consumer, self._group, self._connect = consumer, group, connect
+        self._consumer, self._group, self._topics, self._connect = consumer, group, topics, connect
         self._delivered, self._bodies, self._batch, self._clock = delivered, bodies, batch, clock
+        self._refuse = refuse
         self._receiver: Receiver | None = None
         self._connect_at = 0
         self.trouble: str | None = "not connected yet"  # why it cannot read; None if it can
@@ -46,8 +50,11 @@ class Consumer:
             self.idle = incoming is None and (not isinstance(self._receiver, Answered) or self._receiver.told_empty)
             if incoming is None:
                 return False
-            self._record(incoming)
-            self._receiver.acknowledge(incoming)
+            refused = self._record(incoming)
+            if refused.any() and isinstance(self._receiver, Refusing):
+                self._receiver.refuse(incoming, refused)
+            else:
+                self._receiver.acknowledge(incoming)
         except ConnectionLost as lost:
             self.trouble, self.idle = str(lost), False
             self.close()
@@ -62,29 +69,34 @@ class Consumer:
         """When there will be something to do; if only a message can tell, never."""
         return self._connect_at if self._receiver is None else NEVER
 
-    def _record(self, incoming: Incoming) -> None:
-        now = self._clock.now()
+    def _record(self, incoming: Incoming) -> npt.NDArray[np.bool_]:
+        """Which of them are to be refused."""
+        now, topics = self._clock.now(), self._topics[incoming.topics]
         checked = self._bodies.check(incoming.bodies, incoming.lengths)
         # What is no number of ours must not wrap around into one.
         producer = np.where(checked.producer > _INT16_MAX, -1, checked.producer)
+        ours = checked.intact & ~checked.foreign
+        refused = ours & (checked.seq % self._refuse == 0) if self._refuse else np.zeros(len(incoming), np.bool_)
         flags = (
             checked.intact * np.int8(Delivery.INTACT)
             | incoming.redelivered * np.int8(Delivery.REDELIVERED)
             | checked.foreign * np.int8(Delivery.FOREIGN)
-            | (checked.intact & (checked.topic != incoming.topics)) * np.int8(Delivery.MISDELIVERED)
+            | (checked.intact & (checked.topic != topics)) * np.int8(Delivery.MISDELIVERED)
+            | refused * np.int8(Delivery.REFUSED)
         )
         self._delivered.append(
             len(incoming),
             consumer=self._consumer,
             group=self._group,
             producer=producer,
-            topic=incoming.topics,
+            topic=topics,
             seq=checked.seq,
             t=now,
             latency=np.where(checked.intact, now - checked.t_sent, 0),
             flags=flags,
             position=incoming.positions,
         )
+        return refused
 
     def close(self) -> None:
         receiver, self._receiver = self._receiver, None

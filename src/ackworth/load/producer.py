@@ -38,7 +38,7 @@ class Producer:
         sent: Spool,
         outcomes: Spool,
         bodies: Bodies,
-        topics: int,
+        topics: Int64s,  # indexes of those that it sends to, in turn
         sizes: Callable[[int], Int64s],
         pace: Pace,
         quota: Quota,
@@ -121,7 +121,7 @@ class Producer:
 
     def _send(self, sender: Sender, count: int) -> None:
         first = self._next
-        topics = np.arange(first, first + count) % self._topics
+        topics = self._topics[np.arange(first, first + count) % len(self._topics)]
         sizes = self._sizes(count)
         now = self._clock.now()
         late = self._pace.late(first - self._quota.base, count, now)

@@ -51,6 +51,8 @@ class Order:
     groups: list[str]
     run: str  # hex
     seed: int
+    sends: list[list[int]] | None = None  # by producer, indexes of its topics; None: each sends to all
+    reads: list[list[int]] | None = None  # by group, indexes of its topics; None: each reads all
     spool: str | None = None  # None: nothing is recorded (to measure what recording costs)
     sizes: list[int] | None = None  # see plan.BodySize
     weights: list[float] | None = None
@@ -59,6 +61,8 @@ class Order:
     rate: float | None = None  # a second, for each producer; None: closed loop
     producers: list[list[int]] | None = None  # [producer, first seq of the phase, next seq, one past the last]
     consumers: list[list[int]] | None = None  # [consumer, group]
+    broadcast: bool = False  # each group is a client of a broadcast
+    refuse: int | None = None  # see plan.Workload
     patience: float = 0  # seconds in which a broker that is prepared must answer
 
 
@@ -86,7 +90,9 @@ def prepare(order: Order) -> None:
     deadline = time.monotonic() + order.patience
     while True:
         try:
-            return driver.prepare(order.address, order.topics, order.groups)
+            for number, group in enumerate(() if order.broadcast else order.groups):
+                driver.prepare(order.address, _names(order, _topics(order, order.reads, number)), [group])
+            return driver.prepare(order.address, order.topics, [])  # also those that no group reads
         except contract.ConnectionLost:
             if time.monotonic() > deadline:
                 raise
@@ -152,7 +158,7 @@ def _producer(
         sent=_spool(order, SENT, f"p{producer:05d}"),
         outcomes=_spool(order, OUTCOME, f"p{producer:05d}"),
         bodies=Bodies(int(order.run, 16)),
-        topics=len(order.topics),
+        topics=_topics(order, order.sends, producer),
         sizes=_sizes(order, producer, first),
         pace=AtRate(start, order.rate) if order.rate else AsFastAsPossible(),
         quota=Quota(base=base, first=first, last=last),
@@ -164,15 +170,28 @@ def _producer(
 
 
 def _consumer(order: Order, driver: contract.Driver, clock: Clock, consumer: int, group: int) -> Consumer:
+    topics = _topics(order, order.reads, group)
+    receiver = driver.Listener if order.broadcast and isinstance(driver, contract.Broadcasting) else driver.Receiver
     return Consumer(
         consumer=consumer,
         group=group,
-        connect=lambda: driver.Receiver(order.address, order.topics, order.groups[group], consumer),
+        topics=topics,
+        connect=lambda: receiver(order.address, _names(order, topics), order.groups[group], consumer),
         delivered=_spool(order, DELIVERED, f"c{consumer:05d}"),
         bodies=Bodies(int(order.run, 16)),
         batch=order.batch,
+        refuse=order.refuse,
         clock=clock,
     )
+
+
+def _topics(order: Order, lists: list[list[int]] | None, number: int) -> contract.Int64s:
+    """The indexes of the topics of a producer or a group."""
+    return np.arange(len(order.topics)) if lists is None else np.array(lists[number])
+
+
+def _names(order: Order, topics: contract.Int64s) -> list[str]:
+    return [order.topics[index] for index in topics]
 
 
 def _sizes(order: Order, producer: int, first: int) -> Callable[[int], contract.Int64s]:

@@ -21,3 +21,4 @@ class Delivery(IntFlag):
     REDELIVERED = 2  # the broker said that this may be a repeat
     FOREIGN = 4  # intact, but of another run
     MISDELIVERED = 8  # came from another topic than the one it was sent to
+    REFUSED = 16  # the consumer said no to it, to have it again

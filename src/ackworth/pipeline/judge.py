@@ -23,6 +23,7 @@ from ackworth.pipeline.sentence import counted, sentence
 from ackworth.pipeline.work import failure
 
 NONE, CLAIMED, ANY = "none", "claimed", "any"
+BEFORE_FAULT = "before-fault"
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,14 @@ def _loss_allowed(case: Case) -> str | None:
     expected = case.expect.get("lost", CLAIMED)
     if expected == ANY:
         return "which the plan allows"
+    if expected == BEFORE_FAULT:
+        last = max((mark.t_end for mark in case.context.marked("fault")), default=-1)
+        sent = case.findings.shared["last lost sent"]
+        return "all of them sent before the last fault, which the plan allows" if sent <= last else None
     survived = case.context.trial.claims.survives
-    beyond = [mark.name for mark in case.context.marked("fault") if mark.name not in survived]
+    # A broker that dies may lose what it does not claim to keep; a consumer that dies is no excuse.
+    faults = [mark.name for mark in case.context.marked("fault") if mark.detail.get("of") != "consumer"]
+    beyond = [name for name in faults if name not in survived]
     if expected == CLAIMED and beyond:
         return f"and the broker does not claim to survive {beyond[0]}"
     return None
@@ -172,6 +179,19 @@ def _shortcomings(case: Case) -> list[str]:
     return reasons + [f"the planned {kind} did not happen" for kind in planned if kind not in happened]
 
 
+def _attempts(case: Case) -> Check:
+    times, refused = case.expect["attempts"], case.findings.shared["refused messages"]
+    wrong = case.findings.shared["wrong attempts"]
+    if not refused:
+        return _measured("attempts", None, Verdict.UNKNOWN, "no message was refused")
+    seen = f"{wrong:,} of {counted(refused, 'refused message')} not delivered {times} times"
+    verdict = Verdict.BROKEN if wrong else Verdict.HELD
+    if wrong and case.incomplete:
+        verdict, seen = Verdict.UNKNOWN, f"{seen} so far, but {case.incomplete}"
+    held = f"all of {counted(refused, 'refused message')} delivered {times} times"
+    return _check("attempts", case, wrong, verdict, seen if wrong else held)
+
+
 def _min_throughput(case: Case) -> Check:
     found, least = case.findings.result["throughput"]["acked_per_second"], case.expect["min_throughput"]
     if found is None:
@@ -222,6 +242,7 @@ RULES = {
     "reordered": "a producer's messages of one topic reach a consumer in the order of sending",
     "account": "every message of the record was sent once and has at most one outcome",
     "complete": "the run did all that its plan asked for, and all groups were drained",
+    "attempts": "a message that is refused each time is delivered exactly as often as expected",
     "min_throughput": "acked messages a second, at least",
     "max_ack_p99": "99% of the acks come within",
     "max_recovery": "the first ack after each fault comes within",
@@ -232,7 +253,7 @@ CERTAIN = ("resurrected", "phantom", "corrupt", "misdelivered")
 
 # name -> (the measurements it needs, the check)
 CHECKS: dict[str, tuple[tuple[str, ...], Callable[[Case], Check]]] = {
-    "lost": (("account",), _lost),
+    "lost": (("account", "losses"), _lost),
     "resurrected": (
         ("account",),
         lambda case: _evidence("resurrected", "resurrected message", case, case.total("resurrected")),
@@ -257,6 +278,7 @@ CHECKS: dict[str, tuple[tuple[str, ...], Callable[[Case], Check]]] = {
 
 # Checked only if the plan asks.
 EXPECTED: dict[str, tuple[tuple[str, ...], Callable[[Case], Check]]] = {
+    "attempts": (("attempts",), _attempts),
     "min_throughput": (("throughput",), _min_throughput),
     "max_ack_p99": (("latency",), _max_ack_p99),
     "max_recovery": (("recovery", "throughput"), _max_recovery),

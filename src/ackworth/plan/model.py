@@ -10,6 +10,8 @@ from ackworth.plan import reader
 from ackworth.plan.reader import Reader, Wrong, key, many, one
 from ackworth.plan.tree import Tree
 
+CONSUMER = "consumer"  # as a fault's `node`: one consumer process, by chance
+
 # A body carries its identity and a checksum; see load.body.
 SMALLEST_BODY = 48
 
@@ -92,8 +94,29 @@ class Workload:
     topics: int = key("how many topics; a producer takes them in turn", reader.whole(1), default=1)
     body: BodySize = key("size of a body", BODY, default=BodySize((128,), (1.0,)))
     producers: int = key("how many producers", reader.whole(1), default=1)
-    groups: int = key("how many consumer groups; each gets every message", reader.whole(1), default=1)
+    sends: tuple[tuple[int, ...], ...] | None = key(
+        "the topics of each producer, by number, if not all; a phase's messages are shared out by how many they are",
+        reader.lists,
+        default=None,
+    )
+    groups: int = key("how many consumer groups; each gets every message of its topics", reader.whole(1), default=1)
+    reads: tuple[tuple[int, ...], ...] | None = key(
+        "the topics of each group, by number, if not all", reader.lists, default=None
+    )
     consumers: int = key("how many consumers in each group", reader.whole(1), default=1)
+    clients: tuple[tuple[int, ...], ...] | None = key(
+        "the groups that each consumer process reads for, by number, instead of `consumers`", reader.lists, default=None
+    )
+    broadcast: bool = key(
+        "whether each group is a client of a broadcast, which gets everything and keeps its progress itself",
+        reader.boolean,
+        default=False,
+    )
+    refuse: int | None = key(
+        "consumers refuse every message whose number is divisible by this, each time that it comes",
+        reader.whole(1),
+        default=None,
+    )
     consume: str = key(
         "whether consumers run during the load, or only after it", reader.choice("during", "after"), default="during"
     )
@@ -109,6 +132,46 @@ class Workload:
             raise ValueError(
                 f"batch {self.batch} is larger than window {self.window}: a batch must fit into the window"
             )
+        if self.broadcast and len(self.consumer_groups) != self.groups:
+            raise ValueError("broadcast is true, so each group is one client: give each group one consumer")
+        if self.broadcast and self.refuse:
+            raise ValueError("broadcast is true, so nothing can be refused: leave out refuse")
+        self._check_lists("sends", self.sends, self.producers, "producers", self.topics, "topics")
+        self._check_lists("reads", self.reads, self.groups, "groups", self.topics, "topics")
+        self._check_lists("clients", self.clients, None, "clients", self.groups, "groups")
+
+    def _check_lists(
+        self, name: str, lists: tuple[tuple[int, ...], ...] | None, count: int | None, of: str, below: int, what: str
+    ) -> None:
+        if lists is None:
+            return
+        if count is not None and len(lists) != count:
+            raise ValueError(f"{name} has {len(lists)} lists, there are {count} {of}: give a list for each")
+        if (largest := max(n for each in lists for n in each)) >= below:
+            raise ValueError(f"{name} names number {largest}, there are {below} {what}: they count from 0")
+
+    @property
+    def topics_sent(self) -> tuple[tuple[int, ...], ...]:
+        """By producer."""
+        return self.sends or (tuple(range(self.topics)),) * self.producers
+
+    @property
+    def topics_read(self) -> tuple[tuple[int, ...], ...]:
+        """By group."""
+        return self.reads or (tuple(range(self.topics)),) * self.groups
+
+    @property
+    def copies(self) -> float:
+        """How many groups a message goes to, on average."""
+        sent = [topic for topics in self.topics_sent for topic in topics]
+        return sum(topics.count(topic) for topic in sent for topics in self.topics_read) / len(sent)
+
+    @property
+    def consumer_groups(self) -> tuple[int, ...]:
+        """The group of each consumer; those of one process follow each other."""
+        if self.clients is not None:
+            return tuple(group for client in self.clients for group in client)
+        return tuple(group for group in range(self.groups) for _ in range(self.consumers))
 
     @property
     def messages(self) -> int | None:
@@ -170,7 +233,11 @@ class FaultPlan:
     within: float = key(
         "each strike is moved by a random time up to this, drawn from the seed", reader.duration, default=0.0
     )
-    node: str = key("the node's name, 'all', or 'random'", reader.text, default="all")
+    node: str = key(
+        "the node's name, 'all', or 'random'; 'consumer' strikes one consumer process, by chance",
+        reader.text,
+        default="all",
+    )
     down: float = key("how long the node stays down (or paused)", reader.duration, default=1.0)
     resume: bool = key("whether producers go on after it; false ends the load", reader.boolean, default=True)
 
@@ -186,9 +253,16 @@ CLAIM = reader.choice("claimed", "none", "any")
 class Expect:
     """What must hold: as the broker claims, none at all, or anything goes."""
 
-    lost: str = key("acked messages that never arrive", CLAIM, default="claimed")
+    lost: str = key(
+        "acked messages that never arrive; before-fault: none that was sent after the last fault",
+        reader.choice("claimed", "none", "before-fault", "any"),
+        default="claimed",
+    )
     duplicates: str = key("messages delivered twice with no fault to explain it", CLAIM, default="claimed")
     reordered: str = key("messages delivered after a later one", CLAIM, default="claimed")
+    attempts: int | None = key(
+        "a message that is refused each time is delivered exactly so often", reader.whole(1), default=None
+    )
     min_throughput: float | None = key("acked messages a second, at least", reader.positive, default=None)
     max_ack_p99: float | None = key("99% of the acks come within", reader.duration, default=None)
     max_recovery: float | None = key("the first ack after each fault comes within", reader.duration, default=None)
@@ -208,3 +282,7 @@ class Plan:
     published: tuple[dict[str, Any], ...] = key(
         "tables of the source, shown beside what was measured", reader.tables, default=()
     )
+
+    def __post_init__(self) -> None:
+        if self.workload.consume == "after" and any(fault.node == CONSUMER for fault in self.faults):
+            raise ValueError("a fault strikes a consumer, but none runs yet: set workload.consume to during")

@@ -165,6 +165,16 @@ def tables(tree: Tree) -> tuple[dict[str, Any], ...]:
     return tuple(data)
 
 
+@_reader("a list of lists of numbers from 0 on, such as [[0], [0, 1]]")
+def lists(tree: Tree) -> tuple[tuple[int, ...], ...]:
+    data = tree.plain()
+    if not isinstance(data, list) or not all(isinstance(each, list) and each for each in data):
+        raise Wrong
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for each in data for n in each):
+        raise Wrong
+    return tuple(tuple(each) for each in data)
+
+
 def one(cls: type) -> Reader:
     return Reader("a mapping of keys", lambda tree, path: read(cls, tree, path), cls)
 

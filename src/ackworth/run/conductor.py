@@ -10,15 +10,17 @@ Whatever goes wrong on the way becomes a problem in `end.json`, and the verdict 
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from ackworth.broker import registry
+from ackworth.broker.contract import Node
 from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
 from ackworth.fault.schedule import Progress, Schedule
@@ -29,10 +31,10 @@ from ackworth.history.settle import settle
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
 from ackworth.model.errors import AckworthError, BrokerFailed
-from ackworth.plan.model import FaultPlan, Phase
+from ackworth.plan.model import CONSUMER, FaultPlan, Phase
 from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
-from ackworth.run.crew import Crew
+from ackworth.run.crew import Crew, shares
 from ackworth.run.scribe import ScribeProcess
 from ackworth.run.stage import Stage
 from ackworth.run.watch import Watch
@@ -111,9 +113,12 @@ class Conductor:
                 name=self._name,
                 plan=dataclasses.asdict(plan),
                 topics=tuple(self._topics),
-                groups=tuple(Group(name=name, topics=None) for name in self._groups),
+                groups=tuple(
+                    Group(name=name, topics=None if plan.workload.reads is None else topics)
+                    for name, topics in zip(self._groups, plan.workload.topics_read, strict=True)
+                ),
                 producers=plan.workload.producers,
-                consumers=plan.workload.consumers * plan.workload.groups,
+                consumers=len(plan.workload.consumer_groups),
                 reasons=self._driver.REASONS,
                 claims=self._broker.claims(self._settings),
                 seed=self._seed,
@@ -171,6 +176,8 @@ class Conductor:
             address=address,
             topics=self._topics,
             groups=self._groups,
+            sends=[list(topics) for topics in workload.topics_sent],
+            reads=[list(topics) for topics in workload.topics_read],
             run=self._run,
             seed=self._seed,
             spool=str(self._spool),
@@ -178,6 +185,8 @@ class Conductor:
             weights=None if workload.body.weights is None else list(workload.body.weights),
             window=workload.window,
             batch=workload.batch,
+            broadcast=workload.broadcast,
+            refuse=workload.refuse,
         )
 
     # ---- load --------------------------------------------------------------------------------------
@@ -213,12 +222,13 @@ class Conductor:
 
     def _share_out(self, phase: Phase) -> dict[int, tuple[int, int]]:
         """(first seq, one past the last) of each producer."""
-        count = self._plan.workload.producers
-        quotas = {}
-        for producer in range(count):
+        quotas, left = {}, phase.messages or 0
+        weights = [len(topics) for topics in self._plan.workload.topics_sent]
+        for producer, weight in enumerate(weights):
             first = self._next_seq(producer)
-            share = (1 << 60) if phase.messages is None else (phase.messages + count - 1 - producer) // count
-            quotas[producer] = (first, first + share)
+            share = -(-left * weight // sum(weights[producer:]))  # rounded up: the last get what is left
+            quotas[producer] = (first, first + ((1 << 60) if phase.messages is None else share))
+            left -= share
         return quotas
 
     def _next_seq(self, producer: int) -> int:
@@ -238,9 +248,14 @@ class Conductor:
 
     def _start_consumers(self) -> None:
         busy = {entry[0] for worker in self._crew.role("consume") for entry in worker.order.consumers or ()}
-        each = self._plan.workload.consumers
-        entries = [[i, i // each] for i in range(each * len(self._groups)) if i not in busy]
-        self._crew.consume(entries)
+        entries = [[i, group] for i, group in enumerate(self._plan.workload.consumer_groups) if i not in busy]
+        self._crew.consume(shares(entries) if self._plan.workload.clients is None else self._clients(entries))
+
+    def _clients(self, entries: list[list[int]]) -> list[list[list[int]]]:
+        """The consumers by the process that the plan puts them in."""
+        clients = self._plan.workload.clients or ()
+        process = [number for number, groups in enumerate(clients) for _ in groups]
+        return [list(client) for _, client in itertools.groupby(entries, key=lambda entry: process[entry[0]])]
 
     def _phase_is_over(self) -> bool:
         if (
@@ -265,15 +280,15 @@ class Conductor:
     # ---- faults ------------------------------------------------------------------------------------
 
     def _strike(self, plan: FaultPlan) -> None:
-        nodes = self._stage.choose(plan.node, self._chance)
+        nodes = self._targets(plan.node)
         alive = [worker for worker in self._crew.workers if worker.running]
         begin = time.monotonic_ns()
         self._reporter.happened(plan.kind)
         mend = self._stage.strike(self._faults[plan.kind], nodes)
         down = time.monotonic_ns()
         for node in nodes:
-            self._mark("fault", plan.kind, node.name, begin, down)
-        ends_workers = self._broker.embedded and self._faults[plan.kind].ends_node
+            self._mark("fault", plan.kind, node.name, begin, down, of=("consumer" if plan.node == CONSUMER else "node"))
+        ends_workers = self._faults[plan.kind].ends_node and (self._broker.embedded or plan.node == CONSUMER)
         dead = [worker for worker in alive if ends_workers and not worker.running]
         for worker in dead:
             self._mark("worker-died", worker.name, "", begin, down)
@@ -289,6 +304,11 @@ class Conductor:
             self._mark("ready", plan.kind, node.name, ready, ready)
         if any(worker.order.role == "consume" for worker in dead):
             self._start_consumers()
+
+    def _targets(self, name: str) -> Sequence[Node]:
+        if name != CONSUMER:
+            return self._stage.choose(name, self._chance)
+        return [self._chance.choice(self._crew.role("consume"))]
 
     def _pass(self, until: int) -> None:
         while time.monotonic_ns() < until:
@@ -344,7 +364,8 @@ class Conductor:
         pids["scribe"] = self._scribe.pid
         if not self._broker.embedded:
             pids |= {f"node:{n.name}": pid for n in self._stage.nodes.values() for pid in n.processes()[:1]}
-        for row in samples.rows(pids, self._device, max(0, acked - delivered // len(self._groups))):
+        backlog = acked - int(delivered / (self._plan.workload.copies or 1))
+        for row in samples.rows(pids, self._device, max(0, backlog)):
             self._samples.append(**row)
         self._reporter.counts(phase, sent=sent, answered=acked, delivered=delivered)
 

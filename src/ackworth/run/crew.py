@@ -36,6 +36,17 @@ class Worker:
     def running(self) -> bool:
         return self.process.poll() is None
 
+    def processes(self) -> list[int]:
+        """As a node has them: faults strike workers too."""
+        return [self.process.pid] if self.running else []
+
+    def start(self) -> None:
+        """One that is down stays down: the conductor replaces it."""
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
     def look(self) -> None:
         """Hear what it says. Raises WorkerFailed if it ended badly, whoever killed it."""
         assert self.process.stdout is not None
@@ -71,7 +82,7 @@ class Crew:
 
     def produce(self, entries: Sequence[list[int]], rate: float | None) -> None:
         """Start producers; they wait for `go`, so that a phase does not begin with the loading of modules."""
-        for i, share in enumerate(_shares(entries)):
+        for i, share in enumerate(shares(entries)):
             order = replace(self._order, role="produce", producers=share, rate=rate, parent=os.getpid())
             self._start(f"producers-{i}", order)
         deadline = time.monotonic() + UP_WITHIN
@@ -89,10 +100,11 @@ class Crew:
                 stdin.write(f"{start}\n")
                 stdin.close()
 
-    def consume(self, entries: Sequence[list[int]]) -> None:
-        for i, share in enumerate(_shares(entries)):
-            order = replace(self._order, role="consume", consumers=share, parent=os.getpid())
-            self._start(f"consumers-{i}", order)
+    def consume(self, clients: Sequence[list[list[int]]]) -> None:
+        """Start a worker for each client, which is a list of consumers."""
+        for client in clients:
+            order = replace(self._order, role="consume", consumers=client, parent=os.getpid())
+            self._start(f"consumers-{client[0][0]}", order)
 
     def _start(self, name: str, order: Order) -> Worker:
         log = self._logs / f"{name}.log"
@@ -153,7 +165,7 @@ class Crew:
         self.workers.remove(worker)
 
 
-def _shares(entries: Sequence[list[int]]) -> list[list[list[int]]]:
+def shares(entries: Sequence[list[int]]) -> list[list[list[int]]]:
     """Entries dealt out to one worker a core, none of them idle."""
     count = min(len(entries), os.cpu_count() or 1)
     return [list(entries[i::count]) for i in range(count)]

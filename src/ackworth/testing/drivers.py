@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ackworth.driver.contract import Address, Driver, Incoming, Int64s, Outgoing, Receiver, Sender
+from ackworth.driver.contract import (
+    Address,
+    Broadcasting,
+    Driver,
+    Incoming,
+    Int64s,
+    Outgoing,
+    Receiver,
+    Refusing,
+    Sender,
+)
 from ackworth.load.body import Bodies
 from ackworth.model.outcome import Outcome
 
@@ -25,14 +35,17 @@ PATIENCE = 20.0  # seconds for whatever must come
 class Got:
     """What a receiver received: (producer, seq, topic) in order, and which were flagged as repeats."""
 
+    topics: Int64s = field(default_factory=lambda: np.arange(len(TOPICS)))  # those that it reads
     messages: list[tuple[int, int, int]] = field(default_factory=list)
     flagged: int = 0
 
     def add(self, incoming: Incoming) -> None:
         checked = Bodies(RUN).check(incoming.bodies, incoming.lengths)
         assert checked.intact.all(), "a body is not what was sent"
-        assert (checked.topic == incoming.topics).all(), "a body came from another topic than it was sent to"
-        self.messages += zip(checked.producer.tolist(), checked.seq.tolist(), incoming.topics.tolist(), strict=True)
+        assert (incoming.topics < len(self.topics)).all(), "a body came from a topic that its group does not read"
+        topics = self.topics[incoming.topics]
+        assert (checked.topic == topics).all(), "a body came from another topic than it was sent to"
+        self.messages += zip(checked.producer.tolist(), checked.seq.tolist(), topics.tolist(), strict=True)
         self.flagged += int(incoming.redelivered.sum())
 
 
@@ -95,6 +108,50 @@ def preparing_again_changes_nothing(driver: Driver, address: Address) -> None:
     assert len(_drain(driver, address, GROUPS[0], expected=30).messages) == 30
 
 
+def a_group_reads_its_topics_alone(driver: Driver, address: Address) -> None:
+    driver.prepare(address, TOPICS[1:2], ["choosy"])
+    _send(driver, address, 0, 90)
+    got = _drain(driver, address, "choosy", expected=30, topics=[1])
+    assert [seq for _, seq, _ in got.messages] == list(range(1, 90, 3)), "not the messages of its topic"
+
+
+def what_is_refused_comes_again(driver: Driver, address: Address) -> None:
+    if not issubclass(driver.Receiver, Refusing):
+        return
+    _send(driver, address, 0, 30)
+    got = Got()
+    with contextlib.closing(driver.Receiver(address, TOPICS, GROUPS[0], 0)) as receiver:
+        first = receiver.receive(100, PATIENCE)
+        assert first is not None, "nothing came"
+        chosen = np.arange(len(first)) % 2 == 0
+        assert isinstance(receiver, Refusing)
+        receiver.refuse(first, chosen)
+        again = [*_ids_of(first)[chosen], *(n for n in range(30) if n not in _ids_of(first))]
+        deadline = time.monotonic() + PATIENCE
+        while len(got.messages) < len(again) and time.monotonic() < deadline:
+            if (incoming := receiver.receive(100, 0.05)) is not None:
+                got.add(incoming)
+                receiver.acknowledge(incoming)
+    assert sorted(seq for _, seq, _ in got.messages) == sorted(again), "not exactly what was refused came again"
+    assert got.flagged == chosen.sum(), "what was refused came again without a flag"
+
+
+def every_listener_gets_everything(driver: Driver, address: Address) -> None:
+    if not isinstance(driver, Broadcasting):
+        return
+    clients = (driver.Listener(address, TOPICS, f"client-{n}", n) for n in range(2))
+    with contextlib.closing(next(clients)) as first, contextlib.closing(next(clients)) as second:
+        _send(driver, address, 0, 90)
+        for listener in (first, second):
+            got = Got()
+            _read([listener], got, expected=90)
+            assert len(set(got.messages)) == 90, "a listener did not get everything"
+
+
+def _ids_of(incoming: Incoming) -> Int64s:
+    return Bodies(RUN).check(incoming.bodies, incoming.lengths).seq
+
+
 PROMISES: tuple[Callable[[Driver, Address], None], ...] = (
     what_is_sent_is_answered_once,
     bodies_of_all_sizes_arrive_in_order,
@@ -103,6 +160,9 @@ PROMISES: tuple[Callable[[Driver, Address], None], ...] = (
     what_is_acknowledged_does_not_come_again,
     what_is_not_acknowledged_comes_again_and_says_so,
     preparing_again_changes_nothing,
+    a_group_reads_its_topics_alone,
+    what_is_refused_comes_again,
+    every_listener_gets_everything,
 )
 
 
@@ -130,9 +190,9 @@ def _answers(sender: Sender, wait: float = 0) -> list[tuple[int, int]]:
     return list(zip(said.seqs.tolist(), said.outcomes.tolist(), strict=True))
 
 
-def _drain(driver: Driver, address: Address, group: str, expected: int) -> Got:
-    got = Got()
-    _read([driver.Receiver(address, TOPICS, group, 0)], got, expected)
+def _drain(driver: Driver, address: Address, group: str, expected: int, topics: Sequence[int] = (0, 1, 2)) -> Got:
+    got = Got(np.array(topics))
+    _read([driver.Receiver(address, [TOPICS[index] for index in topics], group, 0)], got, expected)
     return got
 
 

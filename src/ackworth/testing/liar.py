@@ -10,11 +10,16 @@
     invent      beside it, a message is stored that nobody sent
     resurrect   refused, and stored all the same
     misdeliver  stored under another topic
+    withhold    stored, but one group never gets it
+    give-up     refused, it comes again once less than it should
+    insist      refused, it comes again once more than it should
+
+A message that is refused each time is delivered ATTEMPTS times.
 
 `planted` has the ids of every lie, as (producer, seq): what a verifier must find, and nothing else.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -26,6 +31,9 @@ from ackworth.load.body import Bodies, mix
 from ackworth.model.outcome import Outcome
 
 LIES = ("lose", "ack-early", "double", "reorder", "corrupt", "invent", "resurrect", "misdeliver")
+LIES_TO_GROUPS = ("withhold", "give-up", "insist")
+ATTEMPTS = 3
+DEPRIVED = "group-0"  # who does not get what is withheld
 INVENTED_FROM = 1 << 32  # seqs that nobody sends
 
 Chooser = Callable[[int, Int64s], npt.NDArray[np.bool_]]  # producer, seqs -> which of them
@@ -61,6 +69,7 @@ class _Stored:
     topics: Int64s
     seqs: Int64s
     producer: int
+    again: bool = False  # they were refused before
 
     def pick(self, which: npt.NDArray[np.bool_] | Int64s) -> "_Stored":
         return replace(
@@ -73,14 +82,16 @@ class _Stored:
 
 class Liar:
     def __init__(self, *, run: int, topics: int = 1, lies: Mapping[str, Chooser] | None = None) -> None:
-        unknown = set(lies or {}) - set(LIES)
+        unknown = set(lies or {}) - {*LIES, *LIES_TO_GROUPS}
         assert not unknown, f"no such lie: {unknown}"
         self._run, self._topics, self._lies = run, topics, dict(lies or {})
         self._log: list[_Stored] = []
         self._early: list[_Stored] = []
         self._held: list[_Stored] = []
         self._read: dict[str, int] = defaultdict(int)
-        self.planted: dict[str, Ids] = {lie: set() for lie in LIES}
+        self._refused: Counter[tuple[str, int, int]] = Counter()  # by group, producer and seq
+        self._again: dict[str, list[_Stored]] = defaultdict(list)
+        self.planted: dict[str, Ids] = {lie: set() for lie in (*LIES, *LIES_TO_GROUPS)}
 
     def sender(self, producer: int) -> "LiarSender":
         return LiarSender(self, producer)
@@ -138,9 +149,21 @@ class Liar:
         while self._read[group] < len(self._log):
             stored = self._log[self._read[group]]
             self._read[group] += 1
+            if group == DEPRIVED:
+                stored = stored.pick(~self._choose("withhold", stored.producer, stored.seqs))
             if len(stored):
                 return stored
-        return None
+        return self._again[group].pop(0) if self._again[group] else None
+
+    def refuse(self, group: str, stored: _Stored) -> None:
+        limits = np.full(len(stored), ATTEMPTS)
+        limits[self._choose("give-up", stored.producer, stored.seqs)] -= 1
+        limits[self._choose("insist", stored.producer, stored.seqs)] += 1
+        ids = [(group, stored.producer, int(seq)) for seq in stored.seqs]
+        self._refused.update(ids)
+        left = np.array([self._refused[each] for each in ids]) < limits
+        if left.any():
+            self._again[group].append(replace(stored.pick(left), again=True))
 
 
 class LiarSender:
@@ -170,10 +193,14 @@ class LiarReceiver:
         if stored is None:
             return None
         count = len(stored)
-        return Incoming(stored.bodies, stored.sizes, stored.topics, np.full(count, -1), np.zeros(count, bool), None)
+        again = np.full(count, stored.again)
+        return Incoming(stored.bodies, stored.sizes, stored.topics, np.full(count, -1), again, stored)
 
     def acknowledge(self, incoming: Incoming) -> None:
         """A liar does not care."""
+
+    def refuse(self, incoming: Incoming, chosen: npt.NDArray[np.bool_]) -> None:
+        self._liar.refuse(self._group, incoming.token.pick(chosen))
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -34,6 +34,7 @@ def play(
     size: int = 64,
     batch: int = 8192,
     crash: bool = False,
+    refuse: int | None = None,
     expect: dict[str, Any] | None = None,
 ) -> Ids:
     """Send, crash if told so, drain; leaves a whole record. Returns what the crash lost."""
@@ -64,7 +65,7 @@ def play(
     lost = _crash(liar, marks, clock) if crash else set()
     liar.flush()
     for group in range(groups):
-        consumer = _consumer(liar, spool, run, group, clock)
+        consumer = _consumer(liar, spool, run, topics, group, refuse, clock)
         while consumer.step(0):
             pass
     marks.close()
@@ -97,7 +98,7 @@ def _producer(
         sent=Spool(spool, SENT, f"p{producer:05d}"),
         outcomes=Spool(spool, OUTCOME, f"p{producer:05d}"),
         bodies=Bodies(run),
-        topics=topics,
+        topics=np.arange(topics),
         sizes=lambda count: np.full(count, size),
         pace=AsFastAsPossible(),
         quota=Quota(base=0, first=0, last=messages),
@@ -108,13 +109,17 @@ def _producer(
     )
 
 
-def _consumer(liar: Liar, spool: Path, run: int, group: int, clock: FakeClock) -> Consumer:
+def _consumer(
+    liar: Liar, spool: Path, run: int, topics: int, group: int, refuse: int | None, clock: FakeClock
+) -> Consumer:
     return Consumer(
         consumer=group,
         group=group,
+        topics=np.arange(topics),
         connect=lambda: liar.receiver(f"group-{group}"),
         delivered=Spool(spool, DELIVERED, f"c{group:05d}"),
         bodies=Bodies(run),
         batch=8192,
+        refuse=refuse,
         clock=clock,
     )

@@ -8,6 +8,11 @@ of the file as there are topics, which is several times fewer pages.
 
 OFFSET_BITS = 44
 
+# Labels are kept by blocks of so many places. All that one commit adds then goes into a few pages, however many
+# keys there are, where one order over the whole topic would be a page for each key; looking one up is a seek for
+# each block instead of one seek.
+BLOCK_BITS = 12
+
 # The migration to version n is item n - 1. A released one is never edited: append another.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -119,6 +124,20 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (client, group_id)
         ) WITHOUT ROWID""",
     ),
+    (
+        # Which runs hold a key or a tag.
+        """CREATE TABLE brook_label (
+            block INTEGER NOT NULL, -- place >> BLOCK_BITS
+            label TEXT NOT NULL,
+            place INTEGER NOT NULL, -- of the run
+            PRIMARY KEY (block, label, place)
+        ) WITHOUT ROWID""",
+        """INSERT OR IGNORE INTO brook_label
+            SELECT r.place >> 12, label.value, r.place
+            FROM brook_run r JOIN brook_body b ON b.id = r.body
+            JOIN json_tree(b.extras) label
+            WHERE label.type = 'text' AND label.fullkey NOT LIKE '$[%][2].%'""",
+    ),
 )
 
 # --- schema
@@ -228,15 +247,34 @@ DROP_DEAD_BETWEEN = "DELETE FROM brook_dead WHERE group_id = ? AND place >= ? AN
 
 # --- reading without a claim
 
-# Runs from one place to before another, in the form of CLAIMED_RUNS; needle: a text that their extras hold.
+# Runs from one place to before another, in the form of CLAIMED_RUNS.
 RUNS_BETWEEN = """
     SELECT :first, :end - :first, 0, r.place, r.count, r.sent, b.data, b.sizes, b.extras
     FROM brook_run r JOIN brook_body b ON b.id = r.body
     WHERE r.place >= coalesce((SELECT max(place) FROM brook_run WHERE place <= :first), :first)
       AND r.place < :end
       AND r.place + r.count > :first
-      AND (:needle IS NULL OR instr(b.extras, :needle) > 0)
     ORDER BY r.place LIMIT :runs
+"""
+
+# Where the run begins that holds a place.
+RUN_AT = "SELECT coalesce(max(place), ?1) FROM brook_run WHERE place <= ?1"
+
+ADD_LABEL = "INSERT OR IGNORE INTO brook_label VALUES (?, ?, ?)"
+
+# The runs of a block that hold a label and reach beyond a place, in the form of CLAIMED_RUNS.
+LABELLED_RUNS = """
+    SELECT :first, :end - :first, 0, r.place, r.count, r.sent, b.data, b.sizes, b.extras
+    FROM brook_label l JOIN brook_run r ON r.place = l.place JOIN brook_body b ON b.id = r.body
+    WHERE l.block = :block AND l.label = :label AND l.place < :end AND r.place + r.count > :first
+    ORDER BY l.place LIMIT :runs
+"""
+
+# Of the blocks from one to another that have no runs any more.
+DROP_LABELS = f"""
+    DELETE FROM brook_label WHERE block >= ? AND block <= ? AND NOT EXISTS (
+        SELECT 1 FROM brook_run WHERE place >= block << {BLOCK_BITS} AND place < (block + 1) << {BLOCK_BITS}
+    )
 """
 
 # --- claiming

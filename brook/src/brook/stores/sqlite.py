@@ -17,6 +17,7 @@ from brook.packing import Piece, Run
 from brook.sql import sqlite as sql
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores import sqlite_claims as claims
+from brook.stores import sqlite_labels as labels
 from brook.stores import sqlite_retention as retention
 from brook.stores import sqlite_watching as watching
 from brook.stores import sqlite_writing as writing
@@ -95,11 +96,13 @@ class SqliteStore:
             require_readable(db, {topic})
             return offset_at(db, topic, position)
 
-    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
-        last = topic_bounds(topic)[1] if end is None else to_place(topic, end)
-        wanted = {"first": to_place(topic, first), "end": last, "runs": runs, "needle": needle}
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, label: str | None = None) -> list[Piece]:
+        begin, last = to_place(topic, first), topic_bounds(topic)[1] if end is None else to_place(topic, end)
         with self._database.reading() as db:
             require_readable(db, {topic})
+            if label is not None:
+                return labels.find(db, label, begin, min(last, to_place(topic, offset_at(db, topic, "latest"))), runs)
+            wanted = {"first": begin, "end": last, "runs": runs}
             return [to_piece(row) for row in db.execute(sql.RUNS_BETWEEN, wanted).fetchall()]
 
     def claim(self, request: ClaimRequest) -> Claimed | None:

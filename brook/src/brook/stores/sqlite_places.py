@@ -12,6 +12,8 @@ from brook.model import Position
 from brook.packing import Piece, cut
 from brook.sql import sqlite as sql
 
+Executor = sqlite3.Connection | sqlite3.Cursor
+
 _OFFSET_MASK = (1 << sql.OFFSET_BITS) - 1
 
 

@@ -3,6 +3,7 @@
 import sqlite3
 
 from brook.sql import sqlite as sql
+from brook.stores import sqlite_labels as labels
 from brook.stores.base import Cleaned
 from brook.stores.sqlite_places import to_place, topic_and_offset, topic_bounds
 
@@ -23,6 +24,7 @@ def clean(db: sqlite3.Connection, topic: int, first: int, before: float, excess:
             db.execute(sql.DROP_BODY, (body,))
             db.execute(sql.DROP_DELIVERIES, (place, place + count))
             messages, freed = messages + count, freed + size
+    labels.drop(db, topic, passed)
     _, following = topic_and_offset(passed)
     db.execute(sql.PASS_OVER, (topic, following))
     return Cleaned(messages, freed, following if passed == rows[-1][0] + rows[-1][1] else None)

@@ -13,10 +13,9 @@ from pathlib import Path
 from brook.errors import BadSetting, DatabaseLocked, Forbidden, UnknownTopic
 from brook.packing import Run
 from brook.sql import sqlite as sql
+from brook.stores import sqlite_labels as labels
 from brook.stores.sqlite_database import Database
-from brook.stores.sqlite_places import to_place
-
-Executor = sqlite3.Connection | sqlite3.Cursor
+from brook.stores.sqlite_places import Executor, to_place
 
 
 def topics(db: Executor) -> dict[str, int]:
@@ -46,6 +45,7 @@ def append(db: Executor, runs: Sequence[Run], now: float) -> list[int]:
             for body, first, run in zip(ids, firsts, runs, strict=True)
         ],
     )
+    labels.add(db, [(to_place(run.topic, first), run) for first, run in zip(firsts, runs, strict=True)])
     db.executemany(sql.MOVE_NEXT_OFFSET, nexts.items())
     return firsts
 

@@ -18,15 +18,19 @@ _RANGES = 100  # so many are listed
 
 
 class Seen(NamedTuple):
-    """What the lost messages of a group were: when acked, of which topics."""
+    """What the lost messages of a group were: when sent, when acked, of which topics."""
 
     first_ack: int
     last_ack: int
+    last_sent: int
     topics: npt.NDArray[np.bool_]
 
     def __or__(self, other: "Seen") -> "Seen":
         return Seen(
-            min(self.first_ack, other.first_ack), max(self.last_ack, other.last_ack), self.topics | other.topics
+            min(self.first_ack, other.first_ack),
+            max(self.last_ack, other.last_ack),
+            max(self.last_sent, other.last_sent),
+            self.topics | other.topics,
         )
 
 
@@ -34,7 +38,7 @@ class Losses(Measurement):
     name = "losses"
     stage = 2
     needs = ("account", "recovery")
-    columns = {"sent": ("producer", "seq", "topic"), "outcome": ("producer", "seq", "outcome", "t")}  # noqa: RUF012
+    columns = {"sent": ("producer", "seq", "topic", "t"), "outcome": ("producer", "seq", "outcome", "t")}  # noqa: RUF012
 
     @classmethod
     def request(cls, context: Context, findings: Findings, groups: Sequence[RowGroup]) -> Request | None:
@@ -49,7 +53,7 @@ class Losses(Measurement):
     def __init__(self, context: Context, knows: dict[int, PlaceSet]) -> None:
         super().__init__(context, knows)
         self._lost = {group: places.flags(context.ids) for group, places in knows.items()}
-        nothing = Seen(np.iinfo(np.int64).max, -1, np.zeros(len(context.trial.topics), np.bool_))
+        nothing = Seen(np.iinfo(np.int64).max, -1, -1, np.zeros(len(context.trial.topics), np.bool_))
         self._seen = dict.fromkeys(knows, nothing)
 
     def fold(self, table: str, rows: Rows) -> None:
@@ -62,9 +66,9 @@ class Losses(Measurement):
     def _look(self, table: str, rows: Rows) -> Seen:
         topics = np.zeros(len(self.context.trial.topics), np.bool_)
         if table == "outcome":
-            return Seen(int(rows["t"].min()), int(rows["t"].max()), topics)
+            return Seen(int(rows["t"].min()), int(rows["t"].max()), -1, topics)
         topics[rows["topic"]] = True
-        return Seen(np.iinfo(np.int64).max, -1, topics)
+        return Seen(np.iinfo(np.int64).max, -1, int(rows["t"].max()), topics)
 
     def partials(self) -> Iterable[tuple[Key, Any]]:
         yield TOTAL, self._seen
@@ -78,7 +82,9 @@ class Losses(Measurement):
 
     @classmethod
     def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
-        for group, seen in found.get(TOTAL, {}).items():
+        seen_lost = found.get(TOTAL, {})
+        findings.shared["last lost sent"] = max((seen.last_sent for seen in seen_lost.values()), default=-1)
+        for group, seen in seen_lost.items():
             findings.result["losses"].append(_loss(context, findings, group, seen))
 
 
