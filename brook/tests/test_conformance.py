@@ -13,11 +13,12 @@ from brook.claiming import Setback
 from brook.errors import UnknownGroup
 from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run, unpack
-from brook.sql import sqlite as sql
+from brook.sql import statements as sql
 from brook.states import Trace
 from brook.stores.base import ClaimRequest, Cleaned, Store
+from brook.stores.offers import find_group
+from brook.stores.session import Session
 from brook.stores.sqlite import SqliteStore
-from brook.stores.sqlite_claims import find_group
 
 
 def named(check: testing.Check) -> str:
@@ -172,10 +173,12 @@ class NoTimes(SqliteStore):
 
 class ResetsNothingInFlight(SqliteStore):
     def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
-        with self._database.writing() as db:
+        def move(db: Session) -> None:
             group_id = find_group(db, group).id
             for topic in topics or []:
-                db.execute(sql.MOVE_PROGRESS, (group_id, topic, position))
+                db.change(sql.MOVE_PROGRESS, (position, group_id, topic))
+
+        self._database.write(move)
 
 
 class LooksAtWholeRuns(SqliteStore):
@@ -200,8 +203,7 @@ class KeepsSettingsToItself(SqliteStore):
 
 class DeletesWhatIsInFlight(SqliteStore):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
-        with self._database.writing() as db:
-            db.execute("UPDATE brook_claim SET count = 0")
+        self._database.write(lambda db: db.change("UPDATE brook_claim SET count = 0", ()))
         return super().clean(topic, first, before, excess, runs=runs)
 
 
