@@ -1,4 +1,4 @@
-"""SQLite passes the suite that all stores must pass; and the suite sees what is wrong with a store that does not."""
+"""Every store passes the suite; and the suite sees what is wrong with one that does not do as it should."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import MariaDb
 
 from brook import testing
 from brook.claiming import Setback
@@ -16,9 +17,11 @@ from brook.packing import Piece, Run, unpack
 from brook.sql import statements as sql
 from brook.states import Trace
 from brook.stores.base import ClaimRequest, Cleaned, Store
+from brook.stores.mysql import MysqlStore
 from brook.stores.offers import find_group
 from brook.stores.session import Session
 from brook.stores.sqlite import SqliteStore
+from brook.urls import mysql_target
 
 
 def named(check: testing.Check) -> str:
@@ -28,6 +31,13 @@ def named(check: testing.Check) -> str:
 @pytest.mark.parametrize("check", testing.CHECKS, ids=named)
 def test_sqlite(check: testing.Check, tmp_path: Path) -> None:
     testing.run_check(check, lambda name: SqliteStore(tmp_path / f"{name}.db"))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("check", testing.CHECKS, ids=named)
+def test_mariadb(check: testing.Check, maria: MariaDb) -> None:
+    target = mysql_target(maria.url(maria.new_database()))
+    testing.run_check(check, lambda name: MysqlStore(target))
 
 
 class ForgetsToLock(SqliteStore):

@@ -27,7 +27,7 @@ from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgo
 from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
 from brook.retention import clean_topic
-from brook.sending import Sender
+from brook.sending import Packer, Sender
 from brook.settings import LiveSettings, Settings, checked
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores.base import Store
@@ -78,7 +78,7 @@ class Brook:
         self._alerts = Alerts(on_alert, lambda: self.settings.alert_url)
         self._archive = Archive(self._store, self._topics)
         commit = GroupCommit(lambda runs: self._store.append(runs, clock()), short_name(self.client))
-        self._sender = Sender(commit, self._topics, self._settings)
+        self._sender = Sender(commit, Packer(self._topics, self._settings))
 
     def __enter__(self) -> Self:
         return self
@@ -199,9 +199,8 @@ class Brook:
         Django connection; to the same database as the queue.
         """
         writer = self._store.within(dbapi_connection(connection))
-        return Transaction(
-            writer, Topics(writer, self._topics.names), self._settings, self._clock, short_name(self.client)
-        )
+        packer = Packer(Topics(writer, self._topics.names), self._settings)
+        return Transaction(writer, packer, self._clock, short_name(self.client))
 
     # --- receiving
 
