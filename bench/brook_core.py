@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from brook import Brook, Run
+from brook import Brook, Outgoing, Run
 
 BODY = 128
 
@@ -50,6 +50,31 @@ def bare_produce(path: Path, seconds: float, batch: int) -> float:
         return batch
 
     return repeated(seconds, step)
+
+
+def bare_produce_keys(path: Path, seconds: float, batch: int) -> float:
+    connection, body, ids = bare(path), os.urandom(BODY), itertools.count()
+    connection.execute("ALTER TABLE message ADD COLUMN key TEXT")
+    connection.execute("CREATE INDEX message_key ON message (key)")
+
+    def step() -> int:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT INTO message VALUES (?, ?, ?)", [(next(ids), body, k) for k in keys(batch)])
+        connection.execute("COMMIT")
+        return batch
+
+    return repeated(seconds, step)
+
+
+def brook_produce_keys(path: Path, seconds: float, batch: int) -> float:
+    body = os.urandom(BODY)
+    with Brook(f"sqlite:///{path}") as mq:
+        return repeated(seconds, lambda: len(mq.send_many([Outgoing("t", body, key=key) for key in keys(batch)])))
+
+
+def keys(count: int) -> list[str]:
+    """As different as they can be, which is what an index likes least."""
+    return [os.urandom(8).hex() for _ in range(count)]
 
 
 def brook_produce(path: Path, seconds: float, batch: int, topics: int = 1) -> float:
@@ -129,12 +154,15 @@ class Contest(NamedTuple):
 
 def contests(seconds: float, backlog: int) -> list[Contest]:
     bare_writes, bare_reads, bare_commits = "bare executemany", "bare select", "bare, a commit per message"
+    bare_keys = "bare executemany, keys indexed"
     return [
         Contest(bare_writes, lambda p: bare_produce(p, seconds, 1000)),
         Contest("append, 1 topic, batch 1000", lambda p: brook_produce(p, seconds, 1000), bare_writes, 0.7),
         Contest("append, 256 topics, batch 4096", lambda p: brook_produce(p, seconds, 4096, 256), bare_writes),
         Contest("append_runs, 256 topics, batch 4096", lambda p: produce_runs(p, seconds, 4096, 256), bare_writes),
         Contest("append_runs, 256 topics, batch 16384", lambda p: produce_runs(p, seconds, 16384, 256), bare_writes),
+        Contest(bare_keys, lambda p: bare_produce_keys(p, seconds, 1000)),
+        Contest("send_many, a key each, batch 1000", lambda p: brook_produce_keys(p, seconds, 1000), bare_keys, 0.7),
         Contest(bare_reads, lambda p: bare_consume(p, backlog, 1000)),
         Contest("receive + ack, 1 topic, batch 1000", lambda p: brook_consume(p, backlog, 1000), bare_reads, 0.3),
         Contest("receive + ack, 256 topics, batch 4096", lambda p: brook_consume(p, backlog, 4096, 256), bare_reads),

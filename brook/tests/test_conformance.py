@@ -192,8 +192,8 @@ class ResetsNothingInFlight(SqliteStore):
 
 
 class LooksAtWholeRuns(SqliteStore):
-    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
-        return super().scan(topic, first, None, runs=runs, needle=needle)
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, label: str | None = None) -> list[Piece]:
+        return super().scan(topic, first, None, runs=runs, label=label)
 
 
 class LooksOnceAtRules(SqliteStore):

@@ -137,3 +137,11 @@ def test_a_listening_handler(url: str) -> None:
             mq.send("t", b"%d" % n)
         assert all_there.wait(60)
     assert got == [b"%d" % n for n in range(10)]
+
+
+def test_a_listener_tells_how_far_it_is(orders: Brook) -> None:
+    listener = orders.listen("orders", start=4)
+    batch = listener.receive(max_messages=3)
+    assert listener.next_offsets == {"orders": 4}
+    listener.done(batch)
+    assert listener.next_offsets == {"orders": 7}

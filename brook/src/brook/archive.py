@@ -1,7 +1,6 @@
 """Looking at messages without claiming them: by id, key, tag, time and offset, and from the end."""
 
 import itertools
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -31,10 +30,9 @@ class Search(NamedTuple):
         )
 
     @property
-    def needle(self) -> str | None:
-        """What the JSON of a run must hold for one of its messages to match."""
-        text = self.tag if self.key is None else self.key
-        return None if text is None else json.dumps(text)
+    def label(self) -> str | None:
+        """What is looked up; there are more keys than tags, so a key leaves less to look through."""
+        return self.tag if self.key is None else self.key
 
 
 class Archive:
@@ -59,7 +57,7 @@ class Archive:
 
     def _messages(self, topic: str, first: int, end: int | None, search: Search) -> Iterator[Message]:
         (topic_id,) = self._topics.ids([topic])
-        while pieces := self._store.scan(topic_id, first, end, runs=RUNS, needle=search.needle):
+        while pieces := self._store.scan(topic_id, first, end, runs=RUNS, label=search.label):
             for piece in pieces:
                 yield from filter(search.matches, messages_of(piece, topic))
             first = pieces[-1].first + pieces[-1].messages

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from brook.archive import RUNS
@@ -53,6 +53,11 @@ class Listener:
         for name, topic in self._ids.items():
             if name not in progress.nexts:
                 progress.nexts[name] = store.offset_at(topic, start)
+
+    @property
+    def next_offsets(self) -> Mapping[str, int]:
+        """How far it has come in each topic."""
+        return self._progress.nexts
 
     def receive(self, max_messages: int = 1000, wait: float = 0.0) -> Batch:
         """What comes next, the same again until it is done; empty if there is nothing."""

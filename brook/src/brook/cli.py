@@ -27,7 +27,6 @@ from brook.printing import (
 )
 from brook.queue import Brook
 from brook.serving import Server
-from brook.urls import sqlite_path
 
 Options = argparse.Namespace
 Command = Callable[[Brook, Options], Sequence[Row]]
@@ -196,9 +195,7 @@ def _parser() -> argparse.ArgumentParser:
 def _open(url: str | None) -> Brook:
     if not url:
         raise BadUrl("no queue is named: give --url sqlite:///orders.db, or set BROOK_URL")
-    if not (path := sqlite_path(url)).exists():
-        raise BadUrl(f"{url!r}: there is no {path}: give the URL of a queue that exists")
-    return Brook(url)
+    return Brook(url, create=False)
 
 
 def _rows(messages: Iterable[Message]) -> list[Row]:

@@ -26,13 +26,14 @@ from brook.metrics import metrics_text
 from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Position, Rule
 from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
-from brook.retention import clean_topic
+from brook.retention import clean_all
 from brook.sending import Packer, Sender
 from brook.settings import LiveSettings, Settings, checked
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores.base import Store
 from brook.topics import Topics
 from brook.transaction import Transaction, dbapi_connection
+from brook.upkeep import Upkeep
 from brook.urls import open_store
 from brook.workers import Handler
 
@@ -44,6 +45,7 @@ class Brook:
         *,
         durability: Durability = "full",
         client: str | None = None,
+        create: bool = True,
         auto_create: bool | None = None,
         max_body: int | None = None,
         lease: float | None = None,
@@ -55,6 +57,7 @@ class Brook:
         """Open the queue, and create it if it is not there.
 
         client: a name to recognise this client by; the host's by default.
+        create: False: BadUrl if it is not there.
         auto_create: sends create the topics that they name; otherwise UnknownTopic.
         max_body: the largest body, in bytes.
         lease: seconds for which a received batch is this client's, unless renewed.
@@ -71,12 +74,13 @@ class Brook:
         self.client = new_client_id(client)
         self._clock = clock
         self._consumers: list[Consumer | Listening] = []
-        self._store: Store = open_store(url, durability=durability, patience=patience)
+        self._store: Store = open_store(url, durability=durability, patience=patience, create=create)
         self._topics = Topics(self._store)
         self._settings = LiveSettings(self._store, overrides, clock)
         self._receiver = Receiver(self._store, self._topics, self._settings, client=self.client, clock=clock)
         self._alerts = Alerts(on_alert, lambda: self.settings.alert_url)
         self._archive = Archive(self._store, self._topics)
+        self._upkeep = Upkeep(self._store, self._settings, self.client, clock)
         commit = GroupCommit(lambda runs: self._store.append(runs, clock()), short_name(self.client))
         self._sender = Sender(commit, Packer(self._topics, self._settings))
 
@@ -95,6 +99,7 @@ class Brook:
         """
         for consumer in self._consumers:
             consumer.tell_to_stop()
+        self._upkeep.stop(grace)
         # What cannot be handed back now, others get when the lease is over.
         for consumer in self._consumers:
             with contextlib.suppress(BrookError):
@@ -156,11 +161,7 @@ class Brook:
         """
         given = {"keep_seconds": keep_seconds, "keep_bytes": keep_bytes}
         overrides = {name: checked(name, value) for name, value in given.items() if value is not None}
-        limits = replace(self.settings, **overrides)
-        cleaned = {
-            name: clean_topic(self._store, topic, limits, self._clock()) for name, topic in self.topics().items()
-        }
-        return {name: messages for name, messages in cleaned.items() if messages}
+        return clean_all(self._store, replace(self.settings, **overrides), self._clock())
 
     # --- sending
 
@@ -296,6 +297,8 @@ class Brook:
             consumer = Consumer(self._receiver, handler, group, names, count, manner, self._clock, self._alerts)
             self._consumers.append(consumer)
             consumer.start()
+            if count:
+                self._upkeep.start()
             return consumer
 
         return begin

@@ -8,6 +8,12 @@ from brook.stores.base import Store
 RUNS = 200  # in one transaction
 
 
+def clean_all(store: Store, limits: Settings, now: float) -> dict[str, int]:
+    """How many messages of each topic were deleted, if any."""
+    cleaned = {name: clean_topic(store, topic, limits, now) for name, topic in store.topics().items()}
+    return {name: messages for name, messages in cleaned.items() if messages}
+
+
 def clean_topic(store: Store, topic: int, limits: Settings, now: float) -> int:
     """How many messages were deleted."""
     before = -math.inf if limits.keep_seconds is None else now - limits.keep_seconds

@@ -30,8 +30,9 @@ class Settings:
     ladder: tuple[float, ...] = LADDER  # seconds before each retry
     slow: float = 60.0  # seconds after which a handler is worth an alert
     alert_url: str | None = None  # alerts are posted to it, as JSON
-    keep_seconds: float | None = None  # older messages are deleted by clean(); None: they stay
-    keep_bytes: int | None = None  # of each topic; the oldest beyond are deleted by clean(); None: they stay
+    clean_every: float | None = None  # seconds between two cleanings by the consumers; None: only clean() cleans
+    keep_seconds: float | None = None  # older messages are deleted by cleaning; None: they stay
+    keep_bytes: int | None = None  # of each topic; the oldest beyond are deleted by cleaning; None: they stay
 
 
 def _flag(value: Any) -> bool:
@@ -72,6 +73,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "ladder": _ladder,
     "slow": _seconds,
     "alert_url": _web_address,
+    "clean_every": _seconds,
     "keep_seconds": _seconds,
     "keep_bytes": _whole(0),
 }

@@ -401,12 +401,14 @@ def anybody_may_look(open_one: Open) -> None:
     store = open_one()
     a, b = _create(store, "a", "b")
     store.append(_run(a, 3), NOW)
-    store.append(pack(a, [b"x", b"y"], [None, ("key", (), {})]), NOW)
+    store.append(pack(a, [b"x", b"y"], [None, ("key", ("tag",), {"name": "value"})]), NOW)
     store.append([*_run(a, 1), *_run(b, 1)], NOW)
     assert _offsets(store.scan(a, 1, None, runs=9)) == {a: [1, 2, 3, 4, 5]}, "not everything from the place on"
     assert _offsets(store.scan(a, 1, 4, runs=9)) == {a: [1, 2, 3]}, "not everything to before the end"
     assert _offsets(store.scan(a, 1, None, runs=2)) == {a: [1, 2, 3, 4]}, "more runs than asked for, or fewer"
-    assert _offsets(store.scan(a, 0, None, runs=9, needle='"key"')) == {a: [3, 4]}, "not the run with the text"
+    assert _offsets(store.scan(a, 0, None, runs=9, label="key")) == {a: [3, 4]}, "not the run with the key"
+    assert _offsets(store.scan(a, 4, None, runs=9, label="tag")) == {a: [4]}, "not the part of the run with the tag"
+    assert store.scan(a, 0, None, runs=9, label="value") == [], "a property is no label"
     assert store.scan(a, 6, None, runs=9) == [], "there is nothing behind the end"
 
 

@@ -15,12 +15,15 @@ _MYSQL_FORM = "write mysql://user:password@host:3306/database, with more hosts, 
 _MYSQL_PORT = 3306
 
 
-def open_store(url: str, *, durability: Durability, patience: float) -> Store:
+def open_store(url: str, *, durability: Durability, patience: float, create: bool) -> Store:
+    """create: False: BadUrl, unless there is a queue already."""
     parts = _split(url)
     if parts.scheme == "sqlite":
-        return SqliteStore(sqlite_path(url), durability=durability, patience=patience)
+        if not (path := sqlite_path(url)).exists() and not create:
+            raise BadUrl(f"{url!r}: there is no {path}: give the URL of a queue that exists")
+        return SqliteStore(path, durability=durability, patience=patience)
     if parts.scheme == "mysql":
-        return MysqlStore(mysql_target(url), durability=durability, patience=patience)
+        return MysqlStore(mysql_target(url), durability=durability, patience=patience, create=create)
     raise BadUrl(f"{url!r}: {parts.scheme or 'no'} database is not supported: {_SQLITE_FORM}; {_MYSQL_FORM}")
 
 

@@ -115,6 +115,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             cause LONGTEXT NOT NULL,
             PRIMARY KEY (place, receipt)
         ) {_TABLE}""",
+        # Which runs hold a key or a tag; of a long one, how it begins.
+        f"""CREATE TABLE IF NOT EXISTS brook_label (
+            block BIGINT NOT NULL, -- place >> BLOCK_BITS
+            label VARCHAR(255) NOT NULL,
+            place BIGINT NOT NULL, -- of the run
+            PRIMARY KEY (block, label, place)
+        ) {_TABLE}""",
         # Consumers, which tell now and then that they are there.
         f"""CREATE TABLE IF NOT EXISTS brook_client (
             client VARCHAR(700) NOT NULL,
@@ -162,7 +169,7 @@ ADD_TO_INBOX = """
 
 WAITING = "SELECT topic FROM brook_inbox ORDER BY id LIMIT ?"
 
-INBOX = "SELECT id, topic, count, sent, length(data), sender FROM brook_inbox ORDER BY id LIMIT ?"
+INBOX = "SELECT id, topic, count, sent, length(data), sender, extras FROM brook_inbox ORDER BY id LIMIT ?"
 
 ADMIT_BODY = """
     INSERT INTO brook_body (id, data, sizes, extras) SELECT ?, data, sizes, extras FROM brook_inbox WHERE id = ?

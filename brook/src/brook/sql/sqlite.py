@@ -115,6 +115,20 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (client, group_id)
         ) WITHOUT ROWID""",
     ),
+    (
+        # Which runs hold a key or a tag; of a long one, how it begins.
+        """CREATE TABLE brook_label (
+            block INTEGER NOT NULL, -- place >> BLOCK_BITS
+            label TEXT NOT NULL,
+            place INTEGER NOT NULL, -- of the run
+            PRIMARY KEY (block, label, place)
+        ) WITHOUT ROWID""",
+        """INSERT OR IGNORE INTO brook_label
+            SELECT r.place >> 12, substr(label.value, 1, 255), r.place
+            FROM brook_run r JOIN brook_body b ON b.id = r.body
+            JOIN json_tree(b.extras) label
+            WHERE label.type = 'text' AND label.fullkey NOT LIKE '$[%][2].%'""",
+    ),
 )
 
 # Is this a database of ours already?

@@ -8,6 +8,11 @@ from collections.abc import Collection
 
 OFFSET_BITS = 44
 
+# Labels are kept by blocks of so many places. All that one commit adds then goes into a few pages, however many
+# keys there are, where one order over the whole topic would be a page for each key; looking one up is a seek for
+# each block instead of one seek.
+BLOCK_BITS = 12
+
 
 def among(ids: Collection[int]) -> str:
     """The ids as a list that an IN takes, which must not be empty: no topic and no receipt is 0."""
@@ -106,17 +111,34 @@ DROP_DEAD_BETWEEN = "DELETE FROM brook_dead WHERE group_id = ? AND place >= ? AN
 
 # --- reading
 
-# The first so many runs that hold a number of places from one on, of those whose extras hold a text, or of all.
-# The first of them may begin before the place.
+# The first so many runs that hold a number of places from one on. The first of them may begin before the place.
 RUNS_FROM = """
     SELECT :place, :count, :attempts, r.place, r.count, r.sent, b.data, b.sizes, b.extras
     FROM brook_run r JOIN brook_body b ON b.id = r.body
     WHERE r.place >= coalesce((SELECT max(place) FROM brook_run WHERE place <= :place), :place)
       AND r.place < :place + :count
       AND r.place + r.count > :place
-      AND (:needle IS NULL OR instr(b.extras, :needle) > 0)
     ORDER BY r.place LIMIT :runs
 """
+
+# Where the run begins that holds a place.
+RUN_AT = "SELECT coalesce(max(place), :place) FROM brook_run WHERE place <= :place"
+
+ADD_LABEL = "INSERT INTO brook_label (block, label, place) VALUES (?, ?, ?)"
+
+# As RUNS_FROM, of the runs of a block that hold a label.
+LABELLED_RUNS = """
+    SELECT :place, :count, 0, r.place, r.count, r.sent, b.data, b.sizes, b.extras
+    FROM brook_label l JOIN brook_run r ON r.place = l.place JOIN brook_body b ON b.id = r.body
+    WHERE l.block = :block AND l.label = :label AND l.place < :place + :count AND r.place + r.count > :place
+    ORDER BY l.place LIMIT :runs
+"""
+
+LABELLED_BLOCKS = "SELECT DISTINCT block FROM brook_label WHERE block >= ? AND block <= ?"
+
+FILLED_BLOCK = "SELECT :block FROM brook_run WHERE place >= :first AND place < :end LIMIT 1"
+
+DROP_LABELS = "DELETE FROM brook_label WHERE block = ?"
 
 # --- claiming
 

@@ -126,10 +126,10 @@ class Store(Writer, Protocol):
     def offset_at(self, topic: int, position: Position) -> int:
         """The offset that the position means in the topic now."""
 
-    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, label: str | None = None) -> list[Piece]:
         """What is stored from one offset to before another, or to the end: the first so many runs.
 
-        needle: of the runs whose extras hold this text alone.
+        label: of the runs alone in which a message has this key or this tag.
         """
 
     def claim(self, request: ClaimRequest) -> Claimed | None:

@@ -24,8 +24,10 @@ from brook.stores.sql import SqlStore
 
 
 class MysqlStore(SqlStore):
-    def __init__(self, target: Target, *, durability: Durability = "full", patience: float = 5.0) -> None:
-        self._server = MysqlDatabase(target, durability=durability, patience=patience)
+    def __init__(
+        self, target: Target, *, durability: Durability = "full", patience: float = 5.0, create: bool = True
+    ) -> None:
+        self._server = MysqlDatabase(target, durability=durability, patience=patience, create=create)
         super().__init__(self._server)
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from brook.errors import BrookError, Closed, MissingDriver, NotDurable, SchemaTooNew, StoreFailed, Unreachable
+from brook.errors import BadUrl, BrookError, Closed, MissingDriver, NotDurable, SchemaTooNew, StoreFailed, Unreachable
 from brook.model import Durability
 from brook.sql import mysql as sql
 from brook.sql.statements import SCHEMA_VERSION
@@ -48,7 +48,7 @@ class Target(NamedTuple):
 
 
 class MysqlDatabase:
-    def __init__(self, target: Target, *, durability: Durability, patience: float) -> None:
+    def __init__(self, target: Target, *, durability: Durability, patience: float, create: bool) -> None:
         self.target = target
         self._patience = patience
         self._driver = _driver()
@@ -58,7 +58,7 @@ class MysqlDatabase:
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
         collation = self._examine(durability)
-        self._migrate(collation)
+        self._migrate(collation, create)
         self.queue = str(self.read(lambda db: db.rows(sql.QUEUE))[0][0])
 
     def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
@@ -204,9 +204,11 @@ class MysqlDatabase:
             )
         return sql.MARIADB_COLLATION if "MariaDB" in version else sql.MYSQL_COLLATION
 
-    def _migrate(self, collation: str) -> None:
+    def _migrate(self, collation: str, create: bool) -> None:
         """Bring the schema to the version of this Brook."""
         version, newest = self.read(_schema_version), len(sql.MIGRATIONS)
+        if not version and not create:
+            raise BadUrl(f"{self.target}: there is no queue in this database: give the URL of a queue that exists")
         if version > newest:
             raise SchemaTooNew(
                 f"{self.target}: has schema version {version}, this Brook knows up to {newest}: use a newer Brook"

@@ -22,7 +22,7 @@ from brook.errors import BadSetting, BrookError
 from brook.packing import Run
 from brook.sql import mysql as sql
 from brook.sql import statements
-from brook.stores import writing
+from brook.stores import labels, writing
 from brook.stores.base import Writer
 from brook.stores.mysql_errors import code_of, translated
 from brook.stores.mysql_session import for_driver
@@ -46,10 +46,11 @@ def _admit(topics: Collection[int], db: Session) -> None:
     # Now that nobody else can move these, what is still there is ours to move.
     runs = [run for run in db.rows(sql.INBOX, (MANY,)) if run[1] in nexts]
     firsts = writing.hand_out(nexts, [(topic, count) for _, topic, count, *_ in runs])
-    for first, (each, topic, count, sent, size, sender) in zip(firsts, runs, strict=True):
+    for first, (each, topic, count, sent, size, sender, extras) in zip(firsts, runs, strict=True):
         place = to_place(topic, first)
         db.change(sql.ADMIT_BODY, (place, each))
         db.change(statements.ADD_RUN, (place, count, sent, place, size, sender))
+        labels.add(db, [(place, extras)])
         db.change(sql.DROP_FROM_INBOX, (each,))
     writing.move_offsets(db, nexts)
 

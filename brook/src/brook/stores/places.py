@@ -29,16 +29,16 @@ def topic_bounds(topic: int) -> tuple[int, int]:
     return to_place(topic, 0), to_place(topic + 1, 0)
 
 
-def read_ranges(db: Session, ranges: Iterable[Range], runs: int = _ALL, needle: str | None = None) -> list[Piece]:
-    """What is stored of the ranges: of each the first so many runs, and of those that hold the needle alone."""
+def read_ranges(db: Session, ranges: Iterable[Range], runs: int = _ALL) -> list[Piece]:
+    """What is stored of the ranges: of each the first so many runs."""
     wanted = [
-        {"place": to_place(topic, first), "count": count, "attempts": attempts, "runs": runs, "needle": needle}
+        {"place": to_place(topic, first), "count": count, "attempts": attempts, "runs": runs}
         for topic, first, count, attempts in ranges
     ]
-    return [_to_piece(found) for found in db.rows_of_each(sql.RUNS_FROM, wanted)]
+    return [to_piece(found) for found in db.rows_of_each(sql.RUNS_FROM, wanted)]
 
 
-def _to_piece(found: Row) -> Piece:
+def to_piece(found: Row) -> Piece:
     """The part of the run that is wanted."""
     wanted, messages, attempts, place, count, sent, data, sizes, extras = found
     topic, first = topic_and_offset(place)

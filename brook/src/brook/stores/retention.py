@@ -1,6 +1,7 @@
 """Retention. Every function runs in a transaction."""
 
 from brook.sql import statements as sql
+from brook.stores import labels
 from brook.stores.base import Cleaned
 from brook.stores.places import to_place, topic_and_offset, topic_bounds
 from brook.stores.session import Session, row
@@ -24,6 +25,7 @@ def clean(db: Session, topic: int, first: int, before: float, excess: int, runs:
             db.change(sql.DROP_BODY, (body,))
             db.change(sql.DROP_DELIVERIES, (place, place + count))
             messages, freed = messages + count, freed + size
+    labels.drop(db, topic, passed)
     _, following = topic_and_offset(passed)
     db.change(sql.PASS_OVER, {"topic": topic, "next": following})
     return Cleaned(messages, freed, following if passed == rows[-1][0] + rows[-1][1] else None)

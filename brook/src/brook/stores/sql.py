@@ -11,7 +11,7 @@ from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run
 from brook.sql import statements as sql
 from brook.states import ClientState, GroupState, TopicState, Trace
-from brook.stores import claims, offers, retention, watching, writing
+from brook.stores import claims, labels, offers, retention, watching, writing
 from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting
 from brook.stores.places import offset_at, read_ranges, require_readable, to_place, topic_and_offset, topic_bounds
 from brook.stores.session import PAGE, Database, Result, Session
@@ -62,13 +62,13 @@ class SqlStore:
 
         return self._look(look)
 
-    def scan(self, topic: int, first: int, end: int | None, *, runs: int, needle: str | None = None) -> list[Piece]:
-        last = topic_bounds(topic)[1] - topic_bounds(topic)[0] if end is None else end
-        wanted = Range(topic, first, last - first, attempts=0)
-
+    def scan(self, topic: int, first: int, end: int | None, *, runs: int, label: str | None = None) -> list[Piece]:
         def look(db: Session) -> list[Piece]:
             require_readable(db, {topic})
-            return read_ranges(db, [wanted], runs, needle)
+            last = offset_at(db, topic, "latest" if end is None else end)
+            if label is not None:
+                return labels.find(db, label, to_place(topic, first), to_place(topic, last), runs)
+            return read_ranges(db, [Range(topic, first, last - first, attempts=0)], runs)
 
         return self._look(look)
 

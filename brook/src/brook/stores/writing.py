@@ -7,6 +7,7 @@ from brook.errors import Forbidden, UnknownTopic
 from brook.model import Position
 from brook.packing import Run
 from brook.sql import statements as sql
+from brook.stores import labels
 from brook.stores.offers import group_or_none
 from brook.stores.places import offset_at, to_place
 from brook.stores.session import Session
@@ -64,6 +65,7 @@ def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
             for body, place, run in zip(ids, places, runs, strict=True)
         ],
     )
+    labels.add(db, [(place, run.extras) for place, run in zip(places, runs, strict=True)])
     move_offsets(db, nexts)
     return firsts
 

@@ -1,0 +1,75 @@
+"""What consumers do for all, in the background: forget the clients that are gone, and clean.
+
+1. A client that certainly is dead, or has not been heard of for GONE seconds, is handed back: others have what it
+   had in flight, and it is listed no more.
+2. Cleaning is the work of one: of the consumers that have been heard of lately, the first by its id. No lock and
+   no vote; while two disagree about who is there, both clean, which does no harm.
+"""
+
+import threading
+from collections.abc import Callable
+
+from brook.errors import BrookError, Closed
+from brook.retention import clean_all
+from brook.settings import LiveSettings
+from brook.stores.base import Store
+from brook.workers import log
+
+GONE = 24 * 3600.0
+# Consumers tell three times in a lease that they are there.
+_LEASES = 2
+
+
+class Upkeep:
+    def __init__(self, store: Store, settings: LiveSettings, client: str, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._settings = settings
+        self._client = client
+        self._clock = clock
+        self._cleaned = clock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """A second call does nothing."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="brook-upkeep", daemon=True)
+            self._thread.start()
+
+    def stop(self, grace: float) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(grace)
+
+    def step(self) -> None:
+        """Do what there is to do now."""
+        self._forget_the_gone()
+        every, now = self._settings.now.clean_every, self._clock()
+        if every is not None and now - self._cleaned >= every and self._is_first():
+            self._cleaned = now
+            for topic, messages in clean_all(self._store, self._settings.now, now).items():
+                log.info("topic %r: %d messages deleted: too old or too many", topic, messages)
+
+    def _forget_the_gone(self) -> None:
+        now = self._clock()
+        consumers = [state for state in self._store.client_states() if state.seen is not None]
+        for client in {c.client for c in consumers if c.dead or now - (c.seen or 0) > GONE}:
+            self._store.hand_back(client)
+
+    def _is_first(self) -> bool:
+        lately = self._clock() - _LEASES * self._settings.now.lease
+        there = [state.client for state in self._store.client_states() if (state.seen or 0) >= lately]
+        return self._client <= min(there, default=self._client)
+
+    def _work(self) -> None:
+        while not self._stopping.wait(self._pause()):
+            try:
+                self.step()
+            except Closed:
+                return
+            except BrookError as error:
+                log.error("upkeep: %s", error)
+
+    def _pause(self) -> float:
+        now = self._settings.now
+        return min(now.lease / 3, now.clean_every or now.lease)
