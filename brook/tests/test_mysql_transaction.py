@@ -1,6 +1,8 @@
 """Sends in the caller's own transaction on MariaDB: with its rows or not at all, never skipped, never in the way."""
 
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,7 +10,7 @@ from typing import Any
 
 import pymysql
 import pytest
-from servers import MariaDb
+from servers import HOST, MariaDb
 
 from brook import BadSetting, BodyTooLarge, Brook, Forbidden, Message, Outgoing, UnknownTopic
 
@@ -151,7 +153,7 @@ def test_a_refused_send_leaves_the_callers_transaction_whole(mq: Brook, db: Any,
     assert (invoices(maria, database), bodies(mq, "open")) == ([1], [])
 
 
-def test_half_a_send_leaves_nothing(mq: Brook, db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_send_leaves_nothing(mq: Brook, db: Any) -> None:
     """The second of two runs fails on the server."""
     mq.create_topics(["a", "b"])
     db.cursor().execute("ALTER TABLE brook_inbox ADD CONSTRAINT odd CHECK (topic < 2)")
@@ -208,7 +210,39 @@ def test_sqlalchemy(mq: Brook, db: Any, url: str, maria: MariaDb, database: str)
     assert bodies(mq) == [(0, b"commit"), (1, b"commit")]
 
 
-def test_django(mq: Brook, db: Any, maria: MariaDb, database: str) -> None:
-    backend = pytest.importorskip("django.db.backends.mysql.base", exc_type=Exception)
-    transaction = pytest.importorskip("django.db.transaction")
-    assert backend and transaction
+DJANGO = """
+import sys
+import pymysql
+pymysql.install_as_MySQLdb()
+pymysql.version_info = sys.modules["MySQLdb"].version_info = (2, 2, 8, "final", 0)  # Django asks for mysqlclient's
+from django.conf import settings
+from brook import BadSetting, Brook
+url, host, port, name = sys.argv[1:]
+own = {"ENGINE": "django.db.backends.mysql", "HOST": host, "PORT": port, "NAME": name, "USER": "root"}
+settings.configure(DATABASES={"default": own})
+from django.db import connection, transaction
+with Brook(url) as mq:
+    try:
+        mq.within(connection)
+    except BadSetting as error:
+        print(error)
+    try:
+        with transaction.atomic():
+            connection.cursor().execute("INSERT INTO invoice VALUES (1)")
+            mq.within(connection).send("orders", b"lost")
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+    with transaction.atomic():
+        connection.cursor().execute("INSERT INTO invoice VALUES (2)")
+        mq.within(connection).send("orders", b"kept")
+"""
+
+
+def test_django(mq: Brook, db: Any, url: str, maria: MariaDb, database: str) -> None:
+    """In a process of its own: Django is configured once in each."""
+    command = [sys.executable, "-c", DJANGO, url, HOST, str(maria.port), database]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "use transaction.atomic()" in done.stdout, done.stderr
+    assert invoices(maria, database) == [2]
+    assert bodies(mq) == [(0, b"kept")]
