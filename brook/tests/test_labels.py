@@ -98,3 +98,10 @@ def test_long_keys_are_told_apart(mq: Brook) -> None:
     mq.send("t", b"1", key="k" * 1000)
     mq.send("t", b"2", key="k" * 999 + "l")
     assert [message.body for message in mq.query("t", key="k" * 1000)] == [b"1"]
+
+
+def test_an_empty_topic_behind_others(mq: Brook) -> None:
+    """Nothing before it is looked through."""
+    mq.send("t", b"x", key="k")
+    mq.create_topics(["u"])
+    assert mq.query("u", key="k") == []

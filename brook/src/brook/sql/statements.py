@@ -121,8 +121,8 @@ RUNS_FROM = """
     ORDER BY r.place LIMIT :runs
 """
 
-# Where the run begins that holds a place.
-RUN_AT = "SELECT coalesce(max(place), :place) FROM brook_run WHERE place <= :place"
+# Where the run begins that holds a place, of those from a first place on.
+RUN_AT = "SELECT coalesce(max(place), :place) FROM brook_run WHERE place >= :first AND place <= :place"
 
 ADD_LABEL = "INSERT INTO brook_label (block, label, place) VALUES (?, ?, ?)"
 

@@ -5,9 +5,10 @@ Rows of runs that are gone may stay for a while, until their block has no runs; 
 
 from collections.abc import Iterable
 
+from brook.claiming import Range
 from brook.packing import Piece, labels
 from brook.sql import statements as sql
-from brook.stores.places import to_piece, topic_bounds
+from brook.stores.places import to_piece, to_place, topic_bounds
 from brook.stores.session import Session
 
 # So many characters of a label are kept: what begins alike is found too, and told apart by who looks.
@@ -20,13 +21,14 @@ def add(db: Session, placed: Iterable[tuple[int, str | None]]) -> None:
     db.change(sql.ADD_LABEL, *sorted(rows))  # in their order, so that a page is looked for once
 
 
-def find(db: Session, label: str, first: int, end: int, runs: int) -> list[Piece]:
-    """The first so many runs that hold the label, between two places."""
-    ((begin,),) = db.rows(sql.RUN_AT, {"place": first})
-    wanted = {"label": label[:LONGEST], "place": first, "count": end - first}
+def find(db: Session, label: str, wanted: Range, runs: int) -> list[Piece]:
+    """The first so many runs that hold the label, of those that hold some of a range."""
+    first, end = to_place(wanted.topic, wanted.first), to_place(wanted.topic, wanted.end)
+    ((begin,),) = db.rows(sql.RUN_AT, {"place": first, "first": to_place(wanted.topic, 0)})
+    these = {"label": label[:LONGEST], "place": first, "count": wanted.messages}
     pieces: list[Piece] = []
     for block in range(begin >> sql.BLOCK_BITS, (end - 1 >> sql.BLOCK_BITS) + 1):
-        found = db.rows(sql.LABELLED_RUNS, {**wanted, "block": block, "runs": runs - len(pieces)})
+        found = db.rows(sql.LABELLED_RUNS, {**these, "block": block, "runs": runs - len(pieces)})
         pieces += map(to_piece, found)
         if len(pieces) == runs:
             break

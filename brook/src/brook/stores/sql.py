@@ -66,9 +66,8 @@ class SqlStore:
         def look(db: Session) -> list[Piece]:
             require_readable(db, {topic})
             last = offset_at(db, topic, "latest" if end is None else end)
-            if label is not None:
-                return labels.find(db, label, to_place(topic, first), to_place(topic, last), runs)
-            return read_ranges(db, [Range(topic, first, last - first, attempts=0)], runs)
+            wanted = Range(topic, first, max(last - first, 0), attempts=0)
+            return read_ranges(db, [wanted], runs) if label is None else labels.find(db, label, wanted, runs)
 
         return self._look(look)
 
