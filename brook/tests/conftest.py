@@ -1,9 +1,10 @@
-"""A queue in a directory of its own, with a clock that stands still unless it is moved."""
+"""A queue in a database of its own, with a clock that stands still unless it is moved."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from servers import MariaDb, mariadb
 
 from brook import Brook
 
@@ -20,9 +21,23 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/q.db"
+@pytest.fixture(scope="session")
+def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
+    """One server for all tests; each makes a database of its own."""
+    with mariadb(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
+
+
+STORES = ["sqlite", pytest.param("mariadb", marks=pytest.mark.real)]
+
+
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a queue that is not there yet, in each kind of database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/q.db"
+    maria: MariaDb = request.getfixturevalue("maria")
+    return maria.url(maria.new_database())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""SQLite passes the suite that all stores must pass; and the suite sees what is wrong with a store that does not."""
+"""Every store passes the suite; and the suite sees what is wrong with one that does not do as it should."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import MariaDb
 
 from brook import testing
 from brook.claiming import Setback
 from brook.errors import UnknownGroup
 from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run, unpack
-from brook.sql import sqlite as sql
+from brook.sql import statements as sql
 from brook.states import Trace
 from brook.stores.base import ClaimRequest, Cleaned, Store
+from brook.stores.mysql import MysqlStore
+from brook.stores.offers import find_group
+from brook.stores.session import Session
 from brook.stores.sqlite import SqliteStore
-from brook.stores.sqlite_claims import find_group
+from brook.urls import mysql_target
 
 
 def named(check: testing.Check) -> str:
@@ -27,6 +31,13 @@ def named(check: testing.Check) -> str:
 @pytest.mark.parametrize("check", testing.CHECKS, ids=named)
 def test_sqlite(check: testing.Check, tmp_path: Path) -> None:
     testing.run_check(check, lambda name: SqliteStore(tmp_path / f"{name}.db"))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("check", testing.CHECKS, ids=named)
+def test_mariadb(check: testing.Check, maria: MariaDb) -> None:
+    target = mysql_target(maria.url(maria.new_database()))
+    testing.run_check(check, lambda name: MysqlStore(target))
 
 
 class ForgetsToLock(SqliteStore):
@@ -172,10 +183,12 @@ class NoTimes(SqliteStore):
 
 class ResetsNothingInFlight(SqliteStore):
     def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
-        with self._database.writing() as db:
+        def move(db: Session) -> None:
             group_id = find_group(db, group).id
             for topic in topics or []:
-                db.execute(sql.MOVE_PROGRESS, (group_id, topic, position))
+                db.change(sql.MOVE_PROGRESS, (position, group_id, topic))
+
+        self._database.write(move)
 
 
 class LooksAtWholeRuns(SqliteStore):
@@ -200,8 +213,7 @@ class KeepsSettingsToItself(SqliteStore):
 
 class DeletesWhatIsInFlight(SqliteStore):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
-        with self._database.writing() as db:
-            db.execute("UPDATE brook_claim SET count = 0")
+        self._database.write(lambda db: db.change("UPDATE brook_claim SET count = 0", ()))
         return super().clean(topic, first, before, excess, runs=runs)
 
 

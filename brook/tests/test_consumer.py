@@ -279,18 +279,6 @@ def test_run_ends_on_a_signal(url: str) -> None:
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_a_consumer_outlives_a_locked_database(mq: Brook, url: str, caplog: pytest.LogCaptureFixture) -> None:
-    got = threading.Event()
-    send(mq, None)
-    with Brook(url, patience=0.0, durability="off") as impatient:
-        locked = mq._store._database.writing()  # type: ignore[attr-defined]
-        register = impatient.consumer("t", group="g", threads=1)
-        with locked:
-            register(lambda messages: got.set())
-            waits_until(lambda: "database is locked" in caplog.text)
-        assert got.wait(60)
-
-
 def test_bad_settings(mq: Brook) -> None:
     with pytest.raises(BadSetting, match="threads=-1"):
         mq.consumer("t", group="g", threads=-1)

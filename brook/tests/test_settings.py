@@ -178,17 +178,3 @@ def test_retention_by_size(mq: Brook) -> None:
     assert mq.clean(keep_bytes=350) == {"t": 7}
     assert [m.body[:1] for m in mq.query("t")] == [b"7", b"8", b"9"]
     assert mq.send("t", b"new").offset == 10
-
-
-def test_space_is_used_again(mq: Brook, url: str) -> None:
-    def pages() -> int:
-        with mq._store._database.reading() as db:  # type: ignore[attr-defined]
-            return int(db.execute("PRAGMA page_count").fetchone()[0])
-
-    sizes = []
-    for _ in range(4):
-        for _ in range(20):
-            mq.send("t", bytes(50_000))
-        mq.clean(keep_bytes=0)
-        sizes.append(pages())
-    assert sizes[3] < sizes[0] * 1.2

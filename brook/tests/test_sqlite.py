@@ -24,6 +24,7 @@ from brook import (
     SchemaTooNew,
 )
 from brook.sql import sqlite as sql
+from brook.sql.statements import OFFSET_BITS
 from brook.stores import sqlite_database
 from brook.stores.sqlite import SqliteStore
 from brook.urls import sqlite_path
@@ -125,7 +126,7 @@ def test_migration_keeps_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_queue_of_the_first_version_goes_on(tmp_path: Path) -> None:
     """With a message in flight and one that nobody has claimed."""
-    place = 1 << sql.OFFSET_BITS
+    place = 1 << OFFSET_BITS
     with closing(sqlite3.connect(tmp_path / "q.db", isolation_level=None)) as db:
         for statement in sql.MIGRATIONS[0]:
             db.execute(statement)
@@ -270,3 +271,41 @@ def test_a_busy_process_does_not_starve_others(tmp_path: Path) -> None:
         store.close()
     between = [len(list(streak)) for store, streak in itertools.groupby(turns) if store is busy][1:-1]
     assert max(between) < 15
+
+
+def test_a_reset_writes_the_same_whatever_the_distance(tmp_path: Path) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db", durability="off") as mq:
+        mq.append(["t"] * 10, [b"x"] * 10)
+        mq.subscribe("g")
+        mq.ack(mq.receive("g"))
+        writer = mq._store._database._writer  # type: ignore[attr-defined]
+        changes = []
+        for position in (9, 0):
+            before = writer.total_changes
+            mq.reset("g", position)
+            changes.append(writer.total_changes - before)
+    assert changes == [1, 1]
+
+
+def test_space_is_used_again(tmp_path: Path) -> None:
+    sizes = []
+    with Brook(f"sqlite:///{tmp_path}/q.db", durability="off") as mq:
+        for _ in range(4):
+            for _ in range(20):
+                mq.send("t", bytes(50_000))
+            mq.clean(keep_bytes=0)
+            sizes += mq._store._database.read(lambda db: db.rows("PRAGMA page_count"))  # type: ignore[attr-defined]
+    assert sizes[3][0] < sizes[0][0] * 1.2
+
+
+def test_a_consumer_outlives_a_locked_database(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    got, seen = threading.Event(), threading.Event()
+    caplog.handler.addFilter(lambda record: not ("database is locked" in record.getMessage() and seen.set()))
+    with Brook(f"sqlite:///{tmp_path}/q.db", patience=0.0, durability="off") as impatient:
+        impatient.send("t", b"x")
+        register = impatient.consumer("t", group="g", threads=1)
+        with closing(sqlite3.connect(tmp_path / "q.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            register(lambda messages: got.set())
+            assert seen.wait(60)
+        assert got.wait(60)

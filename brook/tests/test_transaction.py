@@ -1,4 +1,4 @@
-"""Sends in the caller's own transaction: with its rows or not at all, never skipped, never in the way."""
+"""Sends in the caller's own transaction on SQLite: with its rows or not at all, never skipped, never in the way."""
 
 import importlib
 import random
@@ -12,6 +12,12 @@ from typing import Any
 import pytest
 
 from brook import BadSetting, BodyTooLarge, Brook, DatabaseLocked, Forbidden, Message, Outgoing, UnknownTopic
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Of SQLite; on MariaDB: see test_mysql_transaction."""
+    return f"sqlite:///{tmp_path}/q.db"
 
 
 @pytest.fixture

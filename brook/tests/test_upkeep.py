@@ -106,8 +106,8 @@ def test_it_runs_by_itself(url: str) -> None:
         def handle(messages: list[Message]) -> None:
             handled.set()
 
-        mq.send("t", b"x")
-        assert handled.wait(30)
+        while not handled.wait(0.01):
+            mq.send("t", b"x")  # what is cleaned away before it is claimed, nobody gets
         for _ in range(3000):
             if not mq.query("t"):
                 return

@@ -5,6 +5,7 @@ from brook.alerts import Alert
 from brook.broadcast import Listener
 from brook.consumer import Consumer
 from brook.errors import (
+    AccessDenied,
     BadMessage,
     BadSetting,
     BadUrl,
@@ -16,13 +17,17 @@ from brook.errors import (
     DatabaseReadOnly,
     Forbidden,
     LeaseLost,
+    MissingDatabase,
     MissingDirectory,
+    MissingDriver,
     NotADatabase,
+    NotDurable,
     Refused,
     SchemaTooNew,
     StoreFailed,
     UnknownGroup,
     UnknownTopic,
+    Unreachable,
 )
 from brook.model import Batch, DeadLetter, Message, MessageId, Outgoing, Refusal
 from brook.packing import Piece, Run
@@ -34,6 +39,7 @@ from brook.transaction import Transaction
 
 __all__ = [
     "LADDER",
+    "AccessDenied",
     "Alert",
     "AsyncBrook",
     "BadMessage",
@@ -57,8 +63,11 @@ __all__ = [
     "Listener",
     "Message",
     "MessageId",
+    "MissingDatabase",
     "MissingDirectory",
+    "MissingDriver",
     "NotADatabase",
+    "NotDurable",
     "Outgoing",
     "Piece",
     "Refusal",
@@ -72,4 +81,5 @@ __all__ = [
     "Transaction",
     "UnknownGroup",
     "UnknownTopic",
+    "Unreachable",
 ]

@@ -76,3 +76,23 @@ class UnknownGroup(Refused):
 
 class Closed(Refused):
     """The queue was closed, or belongs to the process that this one was forked from."""
+
+
+class MissingDriver(Refused):
+    """The package that speaks to this kind of database is not installed."""
+
+
+class Unreachable(Refused):
+    """No server answers, or none that can be written to."""
+
+
+class AccessDenied(Refused):
+    """The server does not let this user in, or not do this."""
+
+
+class MissingDatabase(Refused):
+    """The server has no database of this name."""
+
+
+class NotDurable(Refused):
+    """The server keeps less of what is committed than was asked for."""

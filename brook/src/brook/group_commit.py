@@ -117,7 +117,7 @@ class GroupCommit:
 def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
     many = [send for send in sends if isinstance(send, _SendRuns)]
     packed = list(_packed((send for send in sends if isinstance(send, _SendOne)), process))
-    runs = [run for send in many for run in _signed(send.runs, process, [send.thread])]
+    runs = [run for send in many for run in signed(send.runs, process, [send.thread])]
     runs += [run for _, their_runs in packed for run in their_runs]
     try:
         firsts = iter(append(runs))
@@ -148,10 +148,10 @@ def _packed(sends: Iterator[_SendOne], process: str) -> Iterator[tuple[list[_Sen
         by_topic[send.topic].append(send)
     for topic, ones in by_topic.items():
         runs = pack(topic, [one.body for one in ones], [one.extra for one in ones])
-        yield ones, _signed(runs, process, [one.thread for one in ones])
+        yield ones, signed(runs, process, [one.thread for one in ones])
 
 
-def _signed(runs: Sequence[Run], process: str, threads: list[str]) -> list[Run]:
+def signed(runs: Sequence[Run], process: str, threads: list[str]) -> list[Run]:
     """The runs with who sent them: one thread all of them, or one each message."""
     if len(set(threads)) == 1:
         sender = json.dumps([process, threads[0]])

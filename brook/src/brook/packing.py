@@ -73,11 +73,11 @@ def largest_body(run: Run) -> int:
     raise BadMessage(f"{len(run.data)} bytes do not make a run of {run.messages} bodies: pack them again")
 
 
-def labels(run: Run) -> set[str]:
-    """The keys and the tags of its messages."""
-    extras: list[Extra] = [extra for extra in json.loads(run.extras) if extra] if run.extras else []
-    tags = itertools.chain.from_iterable(tags for _, tags, _ in extras)
-    return {key for key, _, _ in extras if key is not None}.union(tags)
+def labels(extras: str | None) -> set[str]:
+    """The keys and the tags of a run's messages."""
+    given: list[Extra] = [extra for extra in json.loads(extras) if extra] if extras else []
+    tags = itertools.chain.from_iterable(tags for _, tags, _ in given)
+    return {key for key, _, _ in given if key is not None}.union(tags)
 
 
 def unpack(data: bytes, count: int, sizes: bytes | None) -> list[bytes]:

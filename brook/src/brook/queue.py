@@ -27,14 +27,14 @@ from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgo
 from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
 from brook.retention import clean_all
-from brook.sending import Sender
+from brook.sending import Packer, Sender
 from brook.settings import LiveSettings, Settings, checked
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores.base import Store
 from brook.topics import Topics
 from brook.transaction import Transaction, dbapi_connection
 from brook.upkeep import Upkeep
-from brook.urls import open_store, require_existing
+from brook.urls import open_store
 from brook.workers import Handler
 
 
@@ -74,9 +74,7 @@ class Brook:
         self.client = new_client_id(client)
         self._clock = clock
         self._consumers: list[Consumer | Listening] = []
-        if not create:
-            require_existing(url)
-        self._store: Store = open_store(url, durability=durability, patience=patience)
+        self._store: Store = open_store(url, durability=durability, patience=patience, create=create)
         self._topics = Topics(self._store)
         self._settings = LiveSettings(self._store, overrides, clock)
         self._receiver = Receiver(self._store, self._topics, self._settings, client=self.client, clock=clock)
@@ -84,7 +82,7 @@ class Brook:
         self._archive = Archive(self._store, self._topics)
         self._upkeep = Upkeep(self._store, self._settings, self.client, clock)
         commit = GroupCommit(lambda runs: self._store.append(runs, clock()), short_name(self.client))
-        self._sender = Sender(commit, self._topics, self._settings)
+        self._sender = Sender(commit, Packer(self._topics, self._settings))
 
     def __enter__(self) -> Self:
         return self
@@ -202,9 +200,8 @@ class Brook:
         Django connection; to the same database as the queue.
         """
         writer = self._store.within(dbapi_connection(connection))
-        return Transaction(
-            writer, Topics(writer, self._topics.names), self._settings, self._clock, short_name(self.client)
-        )
+        packer = Packer(Topics(writer, self._topics.names), self._settings)
+        return Transaction(writer, packer, self._clock, short_name(self.client))
 
     # --- receiving
 

@@ -1,32 +1,34 @@
 """Sends inside a transaction of the caller's own: stored with the caller's rows, or not at all.
 
-**The rule.** An offset is handed out under a lock that is held until the transaction which has it has ended
-(rule 1 of `brook.stores.base`). So a transaction that takes its place early and commits late has nobody
-behind it: no group can skip it, however long it stays open. One that is rolled back gives its place to
-the next: no group waits for it. No clock and no time-out has a part in this.
+**The rule.** A message has its place in a topic only if everything before it is committed (rule 1 of
+`brook.stores.base`). So a transaction that sends early and commits late cannot be skipped by a group, however long it
+stays open, and no group waits for one that is rolled back. No clock and no time-out has a part in this. How a database
+keeps the rule is said in `brook.stores.sqlite_transaction` and `brook.stores.mysql_inbox`.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from brook.errors import BadSetting
-from brook.group_commit import GroupCommit
+from brook.group_commit import signed
 from brook.model import MessageId, Outgoing
 from brook.packing import Body
-from brook.sending import Sender
-from brook.settings import LiveSettings
+from brook.sending import Packer
 from brook.stores.base import Writer
-from brook.topics import Topics
 
 
 class Transaction:
-    """For the thread that has the transaction, until it ends. The ids hold once it is committed."""
+    """For the thread that has the transaction, until it ends. The ids hold once it is committed.
 
-    def __init__(
-        self, writer: Writer, topics: Topics, settings: LiveSettings, clock: Callable[[], float], process: str
-    ) -> None:
-        commit = GroupCommit(lambda runs: writer.append(runs, clock()), process)
-        self._sender = Sender(commit, topics, settings)
+    Where messages get their offsets after the commit alone (MariaDB), None stands for the ids.
+    """
+
+    def __init__(self, writer: Writer, packer: Packer, clock: Callable[[], float], process: str) -> None:
+        self._writer = writer
+        self._packer = packer
+        self._clock = clock
+        self._process = process
 
     def send(
         self,
@@ -36,11 +38,19 @@ class Transaction:
         key: str | None = None,
         tags: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
-    ) -> MessageId:
-        return self._sender.send(topic, body, key, tags, properties)
+    ) -> MessageId | None:
+        ids = self.send_many([Outgoing(topic, body, key, tags, properties or {})])
+        return ids[0] if ids else None
 
-    def send_many(self, messages: Iterable[Outgoing]) -> list[MessageId]:
-        return self._sender.send_many(list(messages))
+    def send_many(self, messages: Iterable[Outgoing]) -> list[MessageId] | None:
+        many = list(messages)
+        names = [m.topic for m in many]
+        packed = self._packer.pack(names, [m.body for m in many], [m.extra for m in many])
+        runs = signed(packed.runs, self._process, [threading.current_thread().name])
+        firsts = self._writer.append(runs, self._clock()) if runs else []
+        if firsts is None:
+            return None
+        return [MessageId(name, offset) for name, offset in zip(names, packed.offsets(firsts), strict=True)]
 
 
 def dbapi_connection(connection: Any) -> object:

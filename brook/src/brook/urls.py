@@ -1,38 +1,67 @@
 """From a URL to the store that it names."""
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from brook.errors import BadUrl
 from brook.model import Durability
 from brook.stores.base import Store
+from brook.stores.mysql import MysqlStore
+from brook.stores.mysql_database import Target
 from brook.stores.sqlite import SqliteStore
 
-_FORM = "write sqlite:///relative/path.db or sqlite:////absolute/path.db"
+_SQLITE_FORM = "write sqlite:///relative/path.db or sqlite:////absolute/path.db"
+_MYSQL_FORM = "write mysql://user:password@host:3306/database, with more hosts, if it is a cluster, after commas"
+_MYSQL_PORT = 3306
 
 
-def open_store(url: str, *, durability: Durability, patience: float) -> Store:
-    return SqliteStore(sqlite_path(url), durability=durability, patience=patience)
-
-
-def require_existing(url: str) -> None:
-    """BadUrl, unless there is a queue already."""
-    if not (path := sqlite_path(url)).exists():
-        raise BadUrl(f"{url!r}: there is no {path}: give the URL of a queue that exists")
+def open_store(url: str, *, durability: Durability, patience: float, create: bool) -> Store:
+    """create: False: BadUrl, unless there is a queue already."""
+    parts = _split(url)
+    if parts.scheme == "sqlite":
+        if not (path := sqlite_path(url)).exists() and not create:
+            raise BadUrl(f"{url!r}: there is no {path}: give the URL of a queue that exists")
+        return SqliteStore(path, durability=durability, patience=patience)
+    if parts.scheme == "mysql":
+        return MysqlStore(mysql_target(url), durability=durability, patience=patience, create=create)
+    raise BadUrl(f"{url!r}: {parts.scheme or 'no'} database is not supported: {_SQLITE_FORM}; {_MYSQL_FORM}")
 
 
 def sqlite_path(url: str) -> Path:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise BadUrl(f"{url!r}: {error}: {_FORM}") from error
-    if parts.scheme != "sqlite":
-        raise BadUrl(f"{url!r}: {parts.scheme or 'no'} database is not supported: {_FORM}")
+    parts = _split(url)
     if parts.query or parts.fragment or parts.netloc:
-        raise BadUrl(f"{url!r}: a SQLite URL is nothing but a path: {_FORM}")
+        raise BadUrl(f"{url!r}: a SQLite URL is nothing but a path: {_SQLITE_FORM}")
     path = unquote(parts.path[1:])
     if not path or path.endswith("/"):
-        raise BadUrl(f"{url!r}: names no file: {_FORM}")
+        raise BadUrl(f"{url!r}: names no file: {_SQLITE_FORM}")
     if path == ":memory:":
         raise BadUrl(f"{url!r}: a queue in memory has nobody to share it with: name a file")
     return Path(path)
+
+
+def mysql_target(url: str) -> Target:
+    parts = _split(url)
+    login, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    database = unquote(parts.path[1:])
+    if not hosts or not user or not database or "/" in database or parts.query or parts.fragment:
+        raise BadUrl(f"{_without_password(url, password)!r}: names no user, host or database, or more: {_MYSQL_FORM}")
+    return Target([_host(each, url, password) for each in hosts.split(",")], unquote(user), unquote(password), database)
+
+
+def _host(text: str, url: str, password: str) -> tuple[str, int]:
+    name, _, port = text.partition(":")
+    if not name or (port and not port.isdecimal()):
+        raise BadUrl(f"{_without_password(url, password)!r}: {text!r} is no host with a port: {_MYSQL_FORM}")
+    return name, int(port or _MYSQL_PORT)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise BadUrl(f"{url!r}: {error}: {_SQLITE_FORM}; {_MYSQL_FORM}") from error
+
+
+def _without_password(url: str, password: str) -> str:
+    return url.replace(f":{password}@", ":...@") if password else url

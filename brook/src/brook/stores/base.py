@@ -1,10 +1,11 @@
 """What every store must do, and the rules that make it a queue.
 
 1. *Dense, in commit order.* A topic's offsets are handed out inside the transaction that stores the
-   messages, under a lock that is held until it has committed, be the transaction ours or the caller's
-   own. So offset n is committed before n + 1 is handed out: however long a transaction stays open
-   after it took its place, nobody is behind it, and no group can have passed it by; one that is rolled back
-   leaves no gap to wait for; and whoever sees n sees all before it.
+   messages, under a lock that is held until it has committed. So offset n is committed before n + 1 is handed
+   out, and whoever sees n sees all before it. A transaction of the caller's own either is that transaction
+   (SQLite): however long it stays open after it took its place, nobody is behind it, and one that is rolled back
+   leaves no gap to wait for. Or it has no place before it has committed, and gets one then from a transaction
+   of ours (MariaDB). Either way no group can have passed it by.
 2. *Never skipped.* A group's progress in a topic is the offset below which everything has been claimed.
    It moves only in the transaction that writes the claim for exactly the offsets it moves over, and
    only over committed ones (by 1, all below the topic's next offset are). So every committed message
@@ -79,17 +80,24 @@ class Writer(Protocol):
     def create_topics(self, names: Collection[str]) -> None:
         """Topics that are there already stay as they are."""
 
-    def append(self, runs: Sequence[Run], now: float) -> list[int]:
-        """Store all messages in one transaction; the first offset of each run. Forbidden by a topic's rule."""
+    def append(self, runs: Sequence[Run], now: float) -> list[int] | None:
+        """Store all messages in one transaction; the first offset of each run, or None if they get them later.
+
+        Forbidden by a topic's rule.
+        """
 
 
 class Store(Writer, Protocol):
     """A database. Every method may be called from any thread."""
 
+    def append(self, runs: Sequence[Run], now: float) -> list[int]:
+        """Store all messages in one transaction; the first offset of each run. Forbidden by a topic's rule."""
+
     def within(self, connection: object) -> Writer:
         """Write in the transaction of this DBAPI connection: committed with it or not at all.
 
-        What it appends has its offsets at once, and by rule 1 nobody gets later ones before it has ended.
+        Either what it appends has its offsets at once, and by rule 1 nobody gets later ones before it has ended; or it
+        gets them after the commit, before anybody looks.
         """
 
     def rules(self) -> dict[int, Rule]:

@@ -39,13 +39,15 @@ from brook.errors import (
 )
 from brook.model import Durability
 from brook.sql import sqlite as sql
+from brook.sql.statements import SCHEMA_VERSION, SET_SCHEMA_VERSION
+from brook.stores.session import SMALL, Result, Session
+from brook.stores.sqlite_session import SqliteSession
 
 # Between two looks at a lock that others have. The same for all, so that all have the same chance.
 PAUSE = 0.00005
 
 # The log is copied once about so much has been written to it. Small enough to stay in memory.
 LOG_BYTES = 8 * 1024 * 1024
-PAGE = 4096
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
@@ -68,7 +70,7 @@ _SYSTEM_CODES = {
 }
 
 
-class Database:
+class SqliteDatabase:
     def __init__(self, path: Path, *, durability: Durability, patience: float) -> None:
         self.path = path
         self._patience = patience
@@ -82,7 +84,7 @@ class Database:
             self._writer = unless_opened.enter_context(contextlib.closing(self._connect()))
             self._patiently(lambda: _migrate(self._writer, path))
             self._reader = unless_opened.enter_context(contextlib.closing(self._connect()))
-            self._reader.execute(sql.SCHEMA_VERSION).fetchall()  # from here on the log is there
+            self._reader.execute(SCHEMA_VERSION).fetchall()  # from here on the log is there
             _sync_directory(path.parent)
             for connection in (self._writer, self._reader):
                 connection.execute(f"PRAGMA synchronous = {durability}")
@@ -91,28 +93,26 @@ class Database:
             self._door = path.with_name(f"{path.name}-door").open("w")
             unless_opened.pop_all()
 
-    @contextlib.contextmanager
-    def writing(self, logged: int = 4 * PAGE) -> Iterator[sqlite3.Connection]:
-        """A transaction, committed at the end; `logged` is about what it adds to the log."""
+    def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
         with self.translated(), self._write_lock:
             self.check_open()
             self._begin()
             try:
-                yield self._writer
+                result = work(SqliteSession(self._writer))
                 self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
-            self._logged += logged
+            self._logged += size
             if self._logged > LOG_BYTES:
                 self._copy_log()
+            return result
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def read(self, work: Callable[[Session], Result]) -> Result:
         with self.translated(), self._read_lock:
             self.check_open()
-            yield self._reader
+            return work(SqliteSession(self._reader))
 
     def close(self) -> None:
         with self._write_lock, self._read_lock:
@@ -187,7 +187,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         for statement in (each for migration in sql.MIGRATIONS[version:] for each in migration):
             connection.execute(statement)
         if version < newest:
-            connection.execute(sql.SET_SCHEMA_VERSION, (newest,))
+            connection.execute(SET_SCHEMA_VERSION, (newest,))
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -197,7 +197,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 def schema_version(connection: sqlite3.Connection) -> int:
     if not connection.execute(sql.HAS_SCHEMA).fetchone()[0]:
         return 0
-    return int(connection.execute(sql.SCHEMA_VERSION).fetchone()[0])
+    return int(connection.execute(SCHEMA_VERSION).fetchone()[0])
 
 
 def _sync_directory(directory: Path) -> None:

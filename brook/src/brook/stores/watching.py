@@ -1,39 +1,39 @@
-"""Watching in SQLite: what the tables say of topics, clients and messages."""
+"""Watching: what the tables say of topics, clients and messages."""
 
 import json
-import sqlite3
 from typing import Any
 
 from brook.identity import is_dead
-from brook.sql import sqlite as sql
+from brook.sql import statements as sql
 from brook.states import ClientState, Delivery, TopicState, Trace
-from brook.stores.sqlite_places import to_place
+from brook.stores.places import to_place
+from brook.stores.session import Session, row
 
 
-def topic_states(db: sqlite3.Connection, since: float) -> list[TopicState]:
-    rows = db.execute(sql.TOPIC_STATES, (since * 1000,)).fetchall()
+def topic_states(db: Session, since: float) -> list[TopicState]:
+    rows = db.rows(sql.TOPIC_STATES, (since * 1000,))
     return [
         TopicState(name, rule, following, stored, size, _seconds(oldest), _seconds(newest), recent)
         for name, rule, following, stored, size, oldest, newest, recent in rows
     ]
 
 
-def client_states(db: sqlite3.Connection) -> list[ClientState]:
-    rows = db.execute(sql.CLIENT_STATES).fetchall()
+def client_states(db: Session) -> list[ClientState]:
+    rows = db.rows(sql.CLIENT_STATES)
     return [
         ClientState(client, group, threads, seen, claimed, since, is_dead(client))
         for client, group, threads, seen, claimed, since in rows
     ]
 
 
-def trace(db: sqlite3.Connection, topic: int, offset: int) -> Trace:
+def trace(db: Session, topic: int, offset: int) -> Trace:
     where = {"first": to_place(topic, 0), "place": to_place(topic, offset), "topic": topic, "offset": offset}
-    deliveries = tuple(Delivery(*row) for row in db.execute(sql.DELIVERIES, where).fetchall())
-    standing = dict(db.execute(sql.STANDINGS, where).fetchall())
-    row = db.execute(sql.SENDER, where).fetchone()
-    if row is None:
+    deliveries = tuple(Delivery(*found) for found in db.rows(sql.DELIVERIES, where))
+    standing: dict[str, str] = dict(db.rows(sql.STANDINGS, where))
+    run = row(db, sql.SENDER, where)
+    if run is None:
         return Trace(None, None, None, deliveries, standing)
-    place, sent, sender = row
+    place, sent, sender = run
     process, thread = _sender(sender, where["place"] - place)
     return Trace(sent / 1000, process, thread, deliveries, standing)
 

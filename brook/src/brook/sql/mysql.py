@@ -1,0 +1,178 @@
+"""What SQL is particular to MariaDB and MySQL: the migrations, and a few statements.
+
+The id of a body is the place of its run. Names compare byte by byte.
+"""
+
+_TABLE = "ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE {collation}"
+
+# Of those that compare byte by byte and do not ignore spaces at the end, each server knows one.
+MARIADB_COLLATION, MYSQL_COLLATION = "utf8mb4_nopad_bin", "utf8mb4_0900_bin"
+
+# The migration to version n is item n - 1. A released one is never edited: append another. The server commits after
+# each statement, and others may be at it too: each must do no harm when it comes twice.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        f"""CREATE TABLE IF NOT EXISTS brook_schema (
+            id INT PRIMARY KEY, -- 1: there is one row
+            version INT NOT NULL,
+            queue CHAR(36) NOT NULL, -- tells this queue from all others
+            turn BIGINT NOT NULL DEFAULT 0 -- counted up to have the lock of the catalogue
+        ) {_TABLE}""",
+        "INSERT IGNORE INTO brook_schema (id, version, queue) VALUES (1, 0, UUID())",
+        f"""CREATE TABLE IF NOT EXISTS brook_topic (
+            id INT AUTO_INCREMENT PRIMARY KEY,
+            name VARCHAR(255) NOT NULL UNIQUE,
+            next BIGINT NOT NULL DEFAULT 0,
+            rule VARCHAR(10) NOT NULL DEFAULT 'read-write'
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_run (
+            place BIGINT PRIMARY KEY, -- of its first message
+            count INT NOT NULL,
+            sent BIGINT NOT NULL, -- milliseconds of the wall clock
+            body BIGINT NOT NULL,
+            bytes BIGINT NOT NULL,
+            sender LONGTEXT -- JSON, [host/pid, thread] or [host/pid, thread of each message]
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_body (
+            id BIGINT PRIMARY KEY,
+            data LONGBLOB NOT NULL, -- the bodies, back to back
+            sizes LONGBLOB, -- of each body, little-endian uint32; NULL if all are alike
+            extras LONGTEXT -- JSON, [key, tags, properties] or null for each message
+        ) {_TABLE}""",
+        # What callers' transactions have sent; it is yet to get its offsets.
+        f"""CREATE TABLE IF NOT EXISTS brook_inbox (
+            id BIGINT AUTO_INCREMENT PRIMARY KEY,
+            topic INT NOT NULL,
+            count INT NOT NULL,
+            sent BIGINT NOT NULL,
+            data LONGBLOB NOT NULL,
+            sizes LONGBLOB,
+            extras LONGTEXT,
+            sender LONGTEXT
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_group (
+            id INT AUTO_INCREMENT PRIMARY KEY,
+            name VARCHAR(255) NOT NULL UNIQUE,
+            follows_all INT NOT NULL, -- 1: also the topics that are yet to come
+            ordered INT NOT NULL, -- 1: of a topic one batch at a time, and a retried message holds up those of its key
+            tags LONGTEXT NOT NULL, -- JSON array: messages with none of these are passed over; empty: all are wanted
+            turn BIGINT NOT NULL DEFAULT 0 -- counted up to have the lock of the group
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_progress (
+            group_id INT NOT NULL,
+            topic INT NOT NULL,
+            next BIGINT NOT NULL, -- every offset below has been claimed
+            PRIMARY KEY (group_id, topic)
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_receipt (
+            id BIGINT AUTO_INCREMENT PRIMARY KEY,
+            group_id INT NOT NULL,
+            client VARCHAR(700) NOT NULL,
+            thread LONGTEXT NOT NULL,
+            claimed DOUBLE NOT NULL, -- seconds of the wall clock, as are all DOUBLEs here
+            expires DOUBLE NOT NULL,
+            KEY (group_id)
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_claim (
+            receipt BIGINT NOT NULL,
+            place BIGINT NOT NULL,
+            count INT NOT NULL,
+            attempts INT NOT NULL,
+            PRIMARY KEY (receipt, place)
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_retry (
+            group_id INT NOT NULL,
+            place BIGINT NOT NULL,
+            count INT NOT NULL,
+            attempts INT NOT NULL, -- so far
+            due DOUBLE NOT NULL,
+            cause LONGTEXT NOT NULL,
+            `key` LONGTEXT, -- of the message, in an ordered group
+            PRIMARY KEY (group_id, place),
+            KEY (group_id, due)
+        ) {_TABLE}""",
+        f"""CREATE TABLE IF NOT EXISTS brook_dead (
+            group_id INT NOT NULL,
+            place BIGINT NOT NULL,
+            attempts INT NOT NULL,
+            died DOUBLE NOT NULL,
+            cause LONGTEXT NOT NULL,
+            PRIMARY KEY (group_id, place)
+        ) {_TABLE}""",
+        f"CREATE TABLE IF NOT EXISTS brook_setting (name VARCHAR(255) PRIMARY KEY, value LONGTEXT NOT NULL) {_TABLE}",
+        # Claims that are over.
+        f"""CREATE TABLE IF NOT EXISTS brook_delivery (
+            place BIGINT NOT NULL,
+            receipt BIGINT NOT NULL,
+            group_id INT NOT NULL,
+            count INT NOT NULL,
+            attempts INT NOT NULL,
+            client VARCHAR(700) NOT NULL,
+            thread LONGTEXT NOT NULL,
+            claimed DOUBLE NOT NULL,
+            ended DOUBLE NOT NULL,
+            outcome VARCHAR(10) NOT NULL, -- acked, refused, dead or lost
+            cause LONGTEXT NOT NULL,
+            PRIMARY KEY (place, receipt)
+        ) {_TABLE}""",
+        # Which runs hold a key or a tag; of a long one, how it begins.
+        f"""CREATE TABLE IF NOT EXISTS brook_label (
+            block BIGINT NOT NULL, -- place >> BLOCK_BITS
+            label VARCHAR(255) NOT NULL,
+            place BIGINT NOT NULL, -- of the run
+            PRIMARY KEY (block, label, place)
+        ) {_TABLE}""",
+        # Consumers, which tell now and then that they are there.
+        f"""CREATE TABLE IF NOT EXISTS brook_client (
+            client VARCHAR(700) NOT NULL,
+            group_id INT NOT NULL,
+            threads INT NOT NULL,
+            seen DOUBLE NOT NULL,
+            PRIMARY KEY (client, group_id)
+        ) {_TABLE}""",
+    ),
+)
+
+HAS_SCHEMA = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'brook_schema'"
+
+# Never back, if a newer Brook is at it too.
+REACHED = "UPDATE brook_schema SET version = greatest(version, ?)"
+
+QUEUE = "SELECT queue FROM brook_schema"
+
+# --- the session
+
+ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+MANNERS = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ?"
+
+# Of a server that is part of a cluster: let a select wait for what the others have committed.
+IS_CLUSTERED = "SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'"
+
+WAIT_FOR_OTHERS = "SET SESSION wsrep_sync_wait = 1"
+
+SERVER = """
+    SELECT version(), @@max_allowed_packet, @@innodb_flush_log_at_trx_commit, @@log_bin = 0 OR @@sync_binlog = 1
+"""
+
+# --- locks that are a change too: the nodes of a cluster see a conflict in what two of them have changed alone
+
+LOCK_CATALOGUE = "UPDATE brook_schema SET turn = turn + 1"
+
+LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE id = ?"
+
+# --- the inbox
+
+ADD_TO_INBOX = """
+    INSERT INTO brook_inbox (topic, count, sent, data, sizes, extras, sender) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+
+WAITING = "SELECT topic FROM brook_inbox ORDER BY id LIMIT ?"
+
+INBOX = "SELECT id, topic, count, sent, length(data), sender, extras FROM brook_inbox ORDER BY id LIMIT ?"
+
+ADMIT_BODY = """
+    INSERT INTO brook_body (id, data, sizes, extras) SELECT ?, data, sizes, extras FROM brook_inbox WHERE id = ?
+"""
+
+DROP_FROM_INBOX = "DELETE FROM brook_inbox WHERE id = ?"

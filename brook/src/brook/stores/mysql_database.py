@@ -1,0 +1,244 @@
+"""Servers of MariaDB or MySQL: connections, transactions that are tried again, and hosts that stand in for each other.
+
+1. Each thread that is at work has a connection; afterwards it lies ready for the next.
+2. A transaction that the server rolled back because of others (a deadlock; in a cluster also a conflict with another
+   node, at any statement up to COMMIT) begins anew, for as long as patience lasts. So does one whose connection was
+   lost before COMMIT was sent, with the next host that answers: it was rolled back.
+3. If the connection is lost after COMMIT was sent nobody can tell whether it was done: StoreFailed.
+4. In a cluster a select waits for what other nodes have committed before, so that a client which goes to another host
+   finds there what it has done.
+"""
+
+import contextlib
+import functools
+import importlib
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from brook.errors import BadUrl, BrookError, Closed, MissingDriver, NotDurable, SchemaTooNew, StoreFailed, Unreachable
+from brook.model import Durability
+from brook.sql import mysql as sql
+from brook.sql.statements import SCHEMA_VERSION
+from brook.stores.mysql_errors import CONFLICTS, LOST, code_of, translated
+from brook.stores.mysql_session import MysqlSession, for_driver
+from brook.stores.session import SMALL, Result, Session
+
+PAUSE = 0.01  # seconds before another attempt
+ANSWER_WITHIN = 30.0  # seconds, beyond what it may wait for a lock; else the connection counts as lost
+
+_NEWDECIMAL = 246
+_LEVELS: dict[Durability, int] = {"full": 2, "normal": 1, "off": 0}
+# What innodb_flush_log_at_trx_commit means; 1 and 2 survive a kill of the server, and 1 a power cut.
+_KEPT: dict[int, Durability] = {0: "off", 1: "full", 2: "normal", 3: "full"}
+
+
+class Target(NamedTuple):
+    hosts: Sequence[tuple[str, int]]
+    user: str
+    password: str
+    database: str
+
+    def __str__(self) -> str:
+        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        return f"mysql://{hosts}/{self.database}"
+
+
+class MysqlDatabase:
+    def __init__(self, target: Target, *, durability: Durability, patience: float, create: bool) -> None:
+        self.target = target
+        self._patience = patience
+        self._driver = _driver()
+        self._idle: list[Any] = []
+        self._host = 0
+        self._longest = 0
+        self._lock = threading.Lock()
+        self._pid: int | None = os.getpid()
+        collation = self._examine(durability)
+        self._migrate(collation, create)
+        self.queue = str(self.read(lambda db: db.rows(sql.QUEUE))[0][0])
+
+    def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
+        def attempt(connection: Any) -> Result:
+            with connection.cursor() as cursor:
+                session = MysqlSession(cursor, self._longest, transaction=True)
+                result = work(session)
+                self._commit(session)
+                return result
+
+        return self._patiently(attempt)
+
+    def read(self, work: Callable[[Session], Result]) -> Result:
+        def attempt(connection: Any) -> Result:
+            with connection.cursor() as cursor:
+                return work(MysqlSession(cursor, self._longest, transaction=False))
+
+        return self._patiently(attempt)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+            if self._pid == os.getpid():
+                self._pid = None
+                for connection in idle:
+                    _close(connection)
+
+    def check_open(self) -> None:
+        """Closed, unless it is open and this process's."""
+        if self._pid != os.getpid():
+            raise Closed(f"{self.target}: closed, or opened before a fork: open it again in this process")
+
+    def _patiently(self, attempt: Callable[[Any], Result]) -> Result:
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                with self._connection() as connection:
+                    return attempt(connection)
+            except Unreachable:
+                if time.monotonic() > end:
+                    raise
+            except self._driver.Error as error:
+                if code_of(error) not in CONFLICTS | LOST or time.monotonic() > end:
+                    raise translated(error, str(self.target)) from error
+            time.sleep(PAUSE)
+
+    def _commit(self, session: MysqlSession) -> None:
+        try:
+            session.commit()
+        except self._driver.Error as error:
+            if code_of(error) not in LOST:
+                raise
+            raise StoreFailed(
+                f"{self.target}: the connection was lost while committing: look whether it was done"
+            ) from error
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Any]:
+        self.check_open()
+        connection = self._idle_connection() or self._connect()
+        try:
+            yield connection
+        except BaseException as error:
+            # After any other error nobody knows what the server is about to say.
+            if isinstance(error, BrookError) or (_is_servers(error) and code_of(error) not in LOST):
+                self._roll_back(connection)
+            else:
+                _close(connection)
+            raise
+        self._put_back(connection)
+
+    def _idle_connection(self) -> Any:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _roll_back(self, connection: Any) -> None:
+        try:
+            connection.rollback()
+        except self._driver.Error:
+            _close(connection)
+        else:
+            self._put_back(connection)
+
+    def _put_back(self, connection: Any) -> None:
+        with self._lock:
+            if self._pid is not None:
+                self._idle.append(connection)
+                return
+        _close(connection)
+
+    def _connect(self) -> Any:
+        """To the host that answered last, or to the next that does."""
+        for turn in range(len(self.target.hosts)):
+            number = (self._host + turn) % len(self.target.hosts)
+            try:
+                connection = self._connect_to(*self.target.hosts[number])
+            except self._driver.Error as error:
+                failure = translated(error, str(self.target))
+                if not isinstance(failure, Unreachable):
+                    raise failure from error
+            else:
+                self._host = number
+                return connection
+        raise failure
+
+    def _connect_to(self, host: str, port: int) -> Any:
+        connection = self._driver.connect(
+            host=host,
+            port=port,
+            user=self.target.user,
+            password=self.target.password,
+            database=self.target.database,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=max(math.ceil(self._patience), 1),
+            read_timeout=self._patience + ANSWER_WITHIN,
+            write_timeout=self._patience + ANSWER_WITHIN,
+            client_flag=self._driver.constants.CLIENT.MULTI_STATEMENTS,
+            # Sums come as decimals; ours are whole.
+            conv={**self._driver.converters.conversions, _NEWDECIMAL: int},
+        )
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(sql.ISOLATION)
+                cursor.execute(for_driver(sql.MANNERS), (max(math.ceil(self._patience), 1),))
+                if cursor.execute(sql.IS_CLUSTERED):
+                    cursor.execute(sql.WAIT_FOR_OTHERS)
+        except BaseException:
+            _close(connection)
+            raise
+        return connection
+
+    def _examine(self, wanted: Durability) -> str:
+        """Whether the server is what we need; the collation that it knows."""
+        with self._connection() as connection, connection.cursor() as cursor:
+            cursor.execute(sql.SERVER)
+            ((version, self._longest, flushing, log_is_safe),) = cursor.fetchall()
+        kept = _KEPT[flushing] if log_is_safe else "normal"
+        if _LEVELS[kept] < _LEVELS[wanted]:
+            raise NotDurable(
+                f"{self.target}: its innodb_flush_log_at_trx_commit={flushing} and sync_binlog keep what durability="
+                f"{kept!r} promises, not {wanted!r}: set both to 1 on the server, or open with durability={kept!r}"
+            )
+        return sql.MARIADB_COLLATION if "MariaDB" in version else sql.MYSQL_COLLATION
+
+    def _migrate(self, collation: str, create: bool) -> None:
+        """Bring the schema to the version of this Brook."""
+        version, newest = self.read(_schema_version), len(sql.MIGRATIONS)
+        if not version and not create:
+            raise BadUrl(f"{self.target}: there is no queue in this database: give the URL of a queue that exists")
+        if version > newest:
+            raise SchemaTooNew(
+                f"{self.target}: has schema version {version}, this Brook knows up to {newest}: use a newer Brook"
+            )
+        for number, migration in enumerate(sql.MIGRATIONS[version:], version + 1):
+            for statement in migration:
+                self.read(functools.partial(_run, statement.format(collation=collation), ()))
+            self.read(functools.partial(_run, sql.REACHED, (number,)))
+
+
+def _schema_version(db: Session) -> int:
+    rows = db.rows(SCHEMA_VERSION) if db.rows(sql.HAS_SCHEMA) else []
+    return int(rows[0][0]) if rows else 0
+
+
+def _run(statement: str, parameters: Sequence[object], db: Session) -> None:
+    db.rows(statement, parameters)
+
+
+def _driver() -> Any:
+    try:
+        return importlib.import_module("pymysql")
+    except ImportError:
+        raise MissingDriver("pymysql: not installed: pip install 'brook-queue[mysql]'") from None
+
+
+def _is_servers(error: BaseException) -> bool:
+    return 1000 <= code_of(error) < 2000
+
+
+def _close(connection: Any) -> None:
+    with contextlib.suppress(Exception):
+        connection.close()

@@ -1,0 +1,111 @@
+"""Statements in a transaction of MariaDB or MySQL, in as few round trips as can be.
+
+What is only to be done waits until something is asked for, or the transaction ends, and travels with that: an append
+takes two round trips, BEGIN and the lock of its topics, and all the rest with the COMMIT.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from brook.errors import BodyTooLarge
+from brook.sql import mysql as sql
+from brook.stores.session import Parameters, Row
+
+# What waits is sent once it is about this long, in characters.
+LONG = 4 * 1024 * 1024
+
+
+class MysqlSession:
+    locking = " FOR UPDATE"
+
+    def __init__(self, cursor: Any, longest: int, *, transaction: bool) -> None:
+        """cursor: of PyMySQL. longest: what the server takes in one packet, in bytes."""
+        self._cursor = cursor
+        self._longest = longest
+        self._waiting = ["BEGIN"] if transaction else []
+        self._length = 0
+
+    def rows(self, statement: str, parameters: Parameters = ()) -> list[Row]:
+        self._run(self._text(statement, parameters))
+        return list(self._cursor.fetchall())
+
+    def rows_of_each(self, statement: str, many: Iterable[Parameters]) -> list[Row]:
+        texts = [self._text(statement, parameters) for parameters in many]
+        return self._all_rows(";".join(texts)) if texts else []
+
+    def count(self, statement: str, parameters: Parameters = ()) -> int:
+        self._run(self._text(statement, parameters))
+        return int(self._cursor.rowcount)
+
+    def insert(self, statement: str, parameters: Parameters = ()) -> int:
+        self._run(self._text(statement, parameters))
+        return int(self._cursor.lastrowid)
+
+    def change(self, statement: str, *many: Parameters) -> None:
+        for parameters in many:
+            text = self._text(statement, parameters)
+            if self._length + len(text) > LONG and self._waiting:
+                self.flush()
+            self._waiting.append(text)
+            self._length += len(text)
+
+    def body_ids(self, places: Sequence[int]) -> Sequence[int]:
+        return places
+
+    def lock_catalogue(self) -> None:
+        self.change(sql.LOCK_CATALOGUE, ())
+
+    def lock_groups(self, ids: Sequence[int]) -> None:
+        self.change(sql.LOCK_GROUP, *[(each,) for each in ids])
+
+    def flush(self) -> None:
+        """Have done what waits."""
+        text = self._waiting.pop()
+        self._run(text)
+
+    def commit(self) -> None:
+        self._run("COMMIT")
+
+    def _run(self, text: str) -> None:
+        """What waits, and then this, whose result is left."""
+        self._send(text)
+        while self._cursor.nextset():
+            pass
+
+    def _all_rows(self, text: str) -> list[Row]:
+        """Of all the selects that the text is made of; nothing waits in a look."""
+        self._send(text)
+        rows = list(self._cursor.fetchall())
+        while self._cursor.nextset():
+            rows += self._cursor.fetchall()
+        return rows
+
+    def _send(self, text: str) -> None:
+        text = ";".join([*self._waiting, text])
+        self._waiting, self._length = [], 0
+        if len(text) >= self._longest:
+            raise BodyTooLarge(
+                f"{len(text)} bytes in one statement: the server takes {self._longest}: "
+                "send less at a time, or set its max_allowed_packet higher"
+            )
+        self._cursor.execute(text)
+
+    def _text(self, statement: str, parameters: Parameters) -> str:
+        if isinstance(parameters, Mapping):
+            values: Any = {name: _plain(value) for name, value in parameters.items()}
+        else:
+            values = tuple(map(_plain, parameters))
+        return str(self._cursor.mogrify(for_driver(statement), values))
+
+
+@functools.lru_cache(maxsize=1000)
+def for_driver(statement: str) -> str:
+    """With the placeholders that MySQL's drivers take."""
+    return re.sub(r":(\w+)", r"%(\1)s", statement).replace("?", "%s")
+
+
+def _plain(value: Any) -> Any:
+    """Whatever holds bytes as bytes: the driver would take it for text."""
+    return value if value is None or isinstance(value, int | float | str | bytes) else bytes(value)

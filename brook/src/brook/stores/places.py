@@ -1,0 +1,71 @@
+"""Places, which say topic and offset in one number, and the rows that carry them."""
+
+import json
+import math
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from brook.claiming import Range
+from brook.errors import Forbidden
+from brook.model import Position
+from brook.packing import Piece, cut
+from brook.sql import statements as sql
+from brook.stores.session import Row, Session, row
+
+_OFFSET_MASK = (1 << sql.OFFSET_BITS) - 1
+_ALL = 1 << 62
+
+
+def to_place(topic: int, offset: int) -> int:
+    return topic << sql.OFFSET_BITS | offset
+
+
+def topic_and_offset(place: int) -> tuple[int, int]:
+    return place >> sql.OFFSET_BITS, place & _OFFSET_MASK
+
+
+def topic_bounds(topic: int) -> tuple[int, int]:
+    """The places of a topic: from the first to before the second."""
+    return to_place(topic, 0), to_place(topic + 1, 0)
+
+
+def read_ranges(db: Session, ranges: Iterable[Range], runs: int = _ALL) -> list[Piece]:
+    """What is stored of the ranges: of each the first so many runs."""
+    wanted = [
+        {"place": to_place(topic, first), "count": count, "attempts": attempts, "runs": runs}
+        for topic, first, count, attempts in ranges
+    ]
+    return [to_piece(found) for found in db.rows_of_each(sql.RUNS_FROM, wanted)]
+
+
+def to_piece(found: Row) -> Piece:
+    """The part of the run that is wanted."""
+    wanted, messages, attempts, place, count, sent, data, sizes, extras = found
+    topic, first = topic_and_offset(place)
+    begin = wanted & _OFFSET_MASK
+    stored = Piece(topic, first, count, attempts, sent, data, sizes, extras and json.loads(extras))
+    return cut(stored, begin, begin + messages)
+
+
+def offset_at(db: Session, topic: int, position: Position) -> int:
+    ((end,),) = db.rows(sql.TOPIC_END, (topic,))
+    if position == "latest":
+        return int(end)
+    if isinstance(position, int):
+        return int(min(position, end))
+    if isinstance(position, datetime):
+        since = math.ceil(position.timestamp() * 1000)
+        found = row(db, sql.FIRST_PLACE_SINCE, (*topic_bounds(topic), since))
+    else:
+        found = row(db, sql.FIRST_PLACE, topic_bounds(topic))
+    return int(end) if found is None or found[0] is None else found[0] & _OFFSET_MASK
+
+
+def unreadable(db: Session) -> set[int]:
+    """The topics that nobody may read."""
+    return {topic for (topic,) in db.rows(sql.UNREADABLE)}
+
+
+def require_readable(db: Session, topics: Collection[int]) -> None:
+    if forbidden := unreadable(db).intersection(topics):
+        raise Forbidden(f"topic {min(forbidden)}: its rule lets nobody read it: change its rule, or leave it out")

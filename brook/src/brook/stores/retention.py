@@ -1,0 +1,46 @@
+"""Retention. Every function runs in a transaction."""
+
+from brook.sql import statements as sql
+from brook.stores import labels
+from brook.stores.base import Cleaned
+from brook.stores.places import to_place, topic_and_offset, topic_bounds
+from brook.stores.session import Session, row
+
+
+def clean(db: Session, topic: int, first: int, before: float, excess: int, runs: int) -> Cleaned:
+    # What a group claims meanwhile, we would not see.
+    db.lock_groups([group for (group,) in db.rows(sql.ALL_GROUPS)])
+    _, end = topic_bounds(topic)
+    rows = db.rows(sql.OLDEST_RUNS, (to_place(topic, first), end, runs))
+    if not rows:
+        return Cleaned(0, 0, None)
+    in_flight = _in_flight(db, rows[0][0], rows[-1][0] + rows[-1][1])
+    messages, freed, passed = 0, 0, rows[0][0]
+    for place, count, sent, body, size in rows:
+        if sent >= before * 1000 and freed >= excess:
+            break
+        passed = place + count
+        if not any(begin < place + count and stop > place for begin, stop in in_flight):
+            db.change(sql.DROP_RUN, (place,))
+            db.change(sql.DROP_BODY, (body,))
+            db.change(sql.DROP_DELIVERIES, (place, place + count))
+            messages, freed = messages + count, freed + size
+    labels.drop(db, topic, passed)
+    _, following = topic_and_offset(passed)
+    db.change(sql.PASS_OVER, {"topic": topic, "next": following})
+    return Cleaned(messages, freed, following if passed == rows[-1][0] + rows[-1][1] else None)
+
+
+def _in_flight(db: Session, first: int, end: int) -> list[tuple[int, int]]:
+    rows = db.rows(sql.IN_FLIGHT, {"first": first, "end": end})
+    return [(place, place + count) for place, count in rows]
+
+
+def skip_deleted(db: Session, group_id: int) -> None:
+    """Of a group whose lock we have."""
+    for topic, offset, messages in db.rows(sql.READY, (group_id,)):
+        first, end = to_place(topic, offset), to_place(topic, offset + messages)
+        found = row(db, sql.NEXT_WHOLE_RUN, {"first": first, "end": end})
+        _, following = topic_and_offset(max(first, found[0]) if found else end)
+        if following > offset:
+            db.change(sql.MOVE_PROGRESS, (following, group_id, topic))

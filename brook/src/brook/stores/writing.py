@@ -1,0 +1,102 @@
+"""Appending, and what can be appended to. Every function runs in a transaction."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+
+from brook.errors import Forbidden, UnknownTopic
+from brook.model import Position
+from brook.packing import Run
+from brook.sql import statements as sql
+from brook.stores import labels
+from brook.stores.offers import group_or_none
+from brook.stores.places import offset_at, to_place
+from brook.stores.session import Session
+
+
+def topics(db: Session) -> dict[str, int]:
+    return dict(db.rows(sql.ALL_TOPICS))
+
+
+def create_topics(db: Session, names: Collection[str]) -> None:
+    db.lock_catalogue()
+    known = topics(db)
+    db.change(sql.ADD_TOPIC, *[(name,) for name in dict.fromkeys(names) if name not in known])
+    db.change(sql.FOLLOW_NEW_TOPICS, ())
+
+
+def subscribe(
+    db: Session,
+    group: str,
+    wanted: Collection[int] | None,
+    start: Position,
+    ordered: bool | None,
+    tags: Collection[str] | None,
+) -> None:
+    db.lock_catalogue()
+    known = set(topics(db).values())
+    _require_none_missing(set(wanted or ()) - known)
+    group_id = _add_group(db, group, wanted is None, ordered, tags)
+    new = (known if wanted is None else set(wanted)) - {topic for (topic,) in db.rows(sql.FOLLOWED, (group_id,))}
+    db.change(sql.FOLLOW, *[(group_id, topic, offset_at(db, topic, start)) for topic in new])
+
+
+def _add_group(db: Session, name: str, all_topics: bool, ordered: bool | None, tags: Collection[str] | None) -> int:
+    """A group that follows everything goes on doing so; None leaves an option as it is."""
+    old = group_or_none(db, name)
+    if old is None:
+        return db.insert(sql.ADD_GROUP, (name, all_topics, bool(ordered), json.dumps(list(tags or ()))))
+    is_ordered = old.ordered if ordered is None else ordered
+    text = json.dumps(list(old.tags if tags is None else tags))
+    db.change(sql.CHANGE_GROUP, (old.follows_all or all_topics, is_ordered, text, old.id))
+    return old.id
+
+
+def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
+    nexts = lock_offsets(db, {run.topic for run in runs})
+    firsts = hand_out(nexts, [(run.topic, run.messages) for run in runs])
+    places = [to_place(run.topic, first) for first, run in zip(firsts, runs, strict=True)]
+    ids = db.body_ids(places)
+    sent = int(now * 1000)
+    db.change(sql.ADD_BODY, *[(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
+    db.change(
+        sql.ADD_RUN,
+        *[
+            (place, run.messages, sent, body, len(run.data), run.sender)
+            for body, place, run in zip(ids, places, runs, strict=True)
+        ],
+    )
+    labels.add(db, [(place, run.extras) for place, run in zip(places, runs, strict=True)])
+    move_offsets(db, nexts)
+    return firsts
+
+
+def lock_offsets(db: Session, wanted: Collection[int]) -> dict[int, int]:
+    """The next offset of each topic, for us to hand out. Raises UnknownTopic, Forbidden."""
+    return require_writable(db.rows(sql.next_offsets(wanted) + db.locking), wanted)
+
+
+def require_writable(rows: Sequence[tuple[int, int, str]], wanted: Collection[int]) -> dict[int, int]:
+    """Of what next_offsets finds: the next offset of each topic. Raises UnknownTopic, Forbidden."""
+    _require_none_missing(set(wanted) - {topic for topic, _, _ in rows})
+    for topic, _, rule in rows:
+        if rule in ("read-only", "closed"):
+            raise Forbidden(f"topic {topic} is {rule}: nothing can be sent to it: change its rule, or send elsewhere")
+    return {topic: following for topic, following, _ in rows}
+
+
+def hand_out(nexts: dict[int, int], runs: Sequence[tuple[int, int]]) -> list[int]:
+    """The first offset of each run, which is a topic and a number of messages; moves the next offsets."""
+    firsts = []
+    for topic, messages in runs:
+        firsts.append(nexts[topic])
+        nexts[topic] += messages
+    return firsts
+
+
+def move_offsets(db: Session, nexts: Mapping[int, int]) -> None:
+    db.change(sql.MOVE_NEXT_OFFSET, *[(following, topic) for topic, following in nexts.items()])
+
+
+def _require_none_missing(missing: Collection[int]) -> None:
+    if missing:
+        raise UnknownTopic(f"{min(missing)}: no topic has this id: use those that create_topics() returned")
