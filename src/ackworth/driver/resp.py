@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ackworth.driver.codec.redis_streams import Appends, Deliveries, Entries
+from ackworth.driver.codec.redis_streams import Deliveries, Entries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import stacked
@@ -93,14 +93,14 @@ class _Connection:
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
-        self._appends = Appends(topics)
+        self._appends = appends(topics)
         self._waiting: deque[Int64s] = deque()  # the seqs of each batch that are not answered
         self._data = b""  # the beginning of an answer
         self._open = 0  # messages that are not answered
 
     def send(self, batch: Outgoing) -> None:
         self._waiting.append(np.arange(batch.first_seq, batch.first_seq + len(batch.sizes)))
-        self._connection.wire.send(self._appends.encode(batch.topics, batch.bodies, batch.sizes))
+        self._connection.wire.send(self._appends.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
         self._count(len(batch.sizes))
 
     def answers(self, wait: float) -> Answers:
