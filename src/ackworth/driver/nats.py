@@ -84,16 +84,14 @@ class _Connection:
             self.close()
             raise
 
-    def settle(self, seconds: float) -> list[Messages | Status]:
-        """Wait until the server has read all that was sent; what came meanwhile. Raises ConnectionLost."""
+    def settle(self, seconds: float) -> None:
+        """Wait until the server has read all that was sent, while nothing else is to come. Raises ConnectionLost."""
         self.wire.send(b"PING\r\n")
         self._pings += 1
         deadline = Deadline(seconds)
-        found = self.frames(seconds)
         while self._pings:
+            self.frames(deadline.left())
             _check_time(deadline)
-            found += self.frames(deadline.left())
-        return found
 
     def frames(self, wait: float) -> list[Messages | Status]:
         """What has come to the inbox; waits at most so many seconds for it. Raises ConnectionLost."""
@@ -120,7 +118,7 @@ class _Connection:
         while True:
             for frame in self.frames(deadline.left()):
                 if isinstance(frame, Status):
-                    raise ConnectionLost(f"JetStream is not ready ({frame.text.decode()})", _UNCLEAR)
+                    raise ConnectionLost(f"JetStream is not ready ({frame.text})", _UNCLEAR)
                 return _read_answer(frame)
             _check_time(deadline)
 
@@ -162,7 +160,7 @@ class Sender:
     def _read(self, frame: Messages | Status) -> Iterator[Answers]:
         if isinstance(frame, Status):
             seqs = np.array([jetstream.number_of(frame.subject)])
-            yield self._answered(seqs, *_meaning(frame.text.decode()))
+            yield self._answered(seqs, *_meaning(frame.text))
             return
         seqs, stored = jetstream.numbers_of(frame), jetstream.are_acks(frame)
         yield self._answered(seqs[stored], Outcome.ACKED, 0)
@@ -242,12 +240,12 @@ class Receiver:
         if isinstance(frame, Messages):
             said = _read_answer(frame)
             self.told_empty = said.get("num_pending") == said.get("num_ack_pending") == 0
-        elif frame.text.decode(errors="replace").startswith(_REQUEST_IS_OVER):
+        elif frame.text.startswith(_REQUEST_IS_OVER):
             self._to_come = 0
             ask = publish(f"$JS.API.CONSUMER.INFO.{self._group}", f"{self._connection.inbox}.state")
             self._connection.wire.send(ask)
         else:
-            raise ConnectionLost(frame.text.decode(errors="replace"), _UNCLEAR)
+            raise ConnectionLost(frame.text, _UNCLEAR)
 
     def _incoming(self, found: list[Messages]) -> Incoming:
         bodies, lengths = stacked([messages.bodies for messages in found])

@@ -41,7 +41,7 @@ class Status:
     """A message that has headers: with them a server says why there is no other."""
 
     subject: bytes
-    text: bytes  # the first line of the headers, without the protocol: '503', '408 Request Timeout'
+    text: str  # the first line of the headers, without the protocol: '503', '408 Request Timeout'
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ class Reader:
         version, _, text = self._data[after : after + headers].partition(b"\r\n")[0].partition(b" ")
         if headers > size or version != b"NATS/1.0":
             raise BadFrame(f"headers begin with {version[:20]!r}")
-        return Status(words[0], text), end
+        return Status(words[0], text.decode(errors="replace")), end
 
 
 def _read_line(data: bytes, at: int) -> tuple[bytes, int] | None:
