@@ -40,6 +40,7 @@ REASONS = (
     *DEFINITE.values(),
 )
 _BROKE, _NO_NATS, _UNCLEAR = 2, 3, 4
+_ACK_BYTES = len('MSG _ACK.5f3a90c1.000000000000 1  30\r\n{"stream":"s", "seq":1}\r\n')  # about the least
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY = 0.25  # seconds that a request for messages stays with the server
 _AGAIN_AFTER = 10.0  # seconds that a message may be with a receiver before another gets it
@@ -144,18 +145,26 @@ class Sender:
         self._connection = _Connection(address)
         self._publishes = jetstream.publishes(address["stream"], topics, self._connection.inbox)
         self._sent = range(0)  # the seqs that may be answered
+        self._open = 0  # messages that are not answered
 
     def send(self, batch: Outgoing) -> None:
         last = batch.first_seq + len(batch.sizes)
         self._sent = range(self._sent.start if self._sent else batch.first_seq, last)
         self._connection.wire.send(self._publishes.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
+        self._count(len(batch.sizes))
 
     def answers(self, wait: float) -> Answers:
         parts = [answered(np.empty(0, np.int64), Outcome.UNKNOWN)]
         for frame in self._connection.frames(wait):
             with _nats_or_lost():
                 parts += self._read(frame)
-        return joined(parts)
+        found = joined(parts)
+        self._count(-len(found))
+        return found
+
+    def _count(self, more: int) -> None:
+        self._open += more
+        self._connection.wire.await_half(self._open, _ACK_BYTES)
 
     def _read(self, frame: Messages | Status) -> Iterator[Answers]:
         if isinstance(frame, Status):
@@ -168,7 +177,7 @@ class Sender:
             yield self._answered(seqs[i : i + 1], *_meaning(jetstream.why_not(frame.bodies[i].tobytes())))
 
     def _answered(self, seqs: Int64s, outcome: int, reason: int) -> Answers:
-        if len(seqs) and not (seqs.min() in self._sent and seqs.max() in self._sent):
+        if len(seqs) and not (int(seqs.min()) in self._sent and int(seqs.max()) in self._sent):
             raise BadFrame("an answer to a message that was not sent")
         return answered(seqs, outcome, reason)
 

@@ -41,7 +41,6 @@ REASONS = (
 )
 _BROKE, _NO_RESP, _UNCLEAR = 2, 3, 4
 _ACK_BYTES = len("$15\r\n1731716255123-0\r\n")  # the least that an ack takes
-_MOST_TO_WAIT_FOR = 64 << 10
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY_MS = 250  # how long a request for new messages stays with the server
 _ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before another takes it
@@ -111,13 +110,8 @@ class Sender:
         return joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
 
     def _count(self, more: int) -> None:
-        """Be woken when half of what is in flight is answered: Redis answers in drops.
-
-        So an ack may be noticed late, but not later than that half; of n acks that come after each other, those
-        from the middle on are noticed in log n steps, the last one when it comes.
-        """
         self._open += more
-        self._connection.wire.wake_at(min(max(1, self._open // 2 * _ACK_BYTES), _MOST_TO_WAIT_FOR))
+        self._connection.wire.await_half(self._open, _ACK_BYTES)
 
     def _read(self) -> list[tuple[int, int, int]]:
         """Runs of answers: how many, and what they say."""
