@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ackworth.broker import disk
+from ackworth.broker.rabbitmq import BROKER as RABBITMQ
+from ackworth.broker.rabbitmq import RabbitMQ
 from ackworth.broker.redis_streams import BROKER as REDIS_STREAMS
 from ackworth.broker.redis_streams import RedisStreams
 
@@ -53,3 +55,11 @@ def redis_streams() -> RedisStreams:
     if reason := REDIS_STREAMS.missing():
         lacking(reason)
     return REDIS_STREAMS
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> RabbitMQ:
+    """The broker, if this machine has it."""
+    if reason := RABBITMQ.missing():
+        lacking(reason)
+    return RABBITMQ

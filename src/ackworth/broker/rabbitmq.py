@@ -16,7 +16,7 @@ from typing import Any
 from ackworth.broker import debian
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server
 from ackworth.model.verdict import Claims
 
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # the one in PATH becomes another user

@@ -25,15 +25,8 @@ from ackworth.driver.codec.amqp import (
     Method,
     parse,
 )
-from ackworth.driver.codec.amqp_bulk import (
-    CONFIRM_BYTES,
-    TAG_WIDTH,
-    Block,
-    Deliveries,
-    Publishes,
-    Unconfirmed,
-    confirms,
-)
+from ackworth.driver.codec.amqp_receiving import TAG_WIDTH, Block, Census, Deliveries
+from ackworth.driver.codec.amqp_sending import CONFIRM_BYTES, Publishes, Unconfirmed, confirms
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered, joined
 from ackworth.driver.matrix import Matrix, stacked
 from ackworth.driver.wire import Deadline, Wire
@@ -55,8 +48,6 @@ _BROKE, _NO_AMQP, _CLOSED, _NACKED, _UNCLEAR = 2, 3, 4, 5, 6
 _EXCHANGE = "ackworth"
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _UNACKNOWLEDGED = 4096  # messages that a receiver is given before it acknowledges some
-_QUIET = 0.25  # seconds without a message after which a receiver asks whether there is any
-_OVERDUE = 2.0  # seconds without an answer to that, after which nothing is known
 
 
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
@@ -126,7 +117,7 @@ class _Connection:
         self._spoke = time.monotonic()
 
     def fill(self, wait: float) -> bool:
-        """Add to the data what has come, waiting at most so many seconds; whether anything has. Raises ConnectionLost."""
+        """Whether anything has come, waiting at most so many seconds; it is then in the data. Raises ConnectionLost."""
         more = self.wire.receive(wait)
         now = time.monotonic()
         if now - self._spoke > self._beat / 2:
@@ -218,7 +209,7 @@ class Receiver:
         self._queues = [_queue(topic, group) for topic in topics]
         self._deliveries = Deliveries()
         self._acknowledged = 0  # all up to this tag
-        self._census = _Census(len(topics))
+        self._census = Census(len(topics), time.monotonic())
         each = max(16, _UNACKNOWLEDGED // len(topics))
         self._connection.ask([write.prefetch(each)], Method.BASIC_QOS_OK)
         self._connection.send(
@@ -244,15 +235,15 @@ class Receiver:
             data = self._connection.data
             self._connection.data = data[self._deliveries.feed(data) :]
             if len(self._deliveries):
-                self._census.spoil()
+                self._census.spoil(time.monotonic())
             for said in self._deliveries.others:
-                if not self._census.take(said) and said.method != Method.BASIC_CONSUME_OK:
+                if not self._census.take(said, time.monotonic()) and said.method != Method.BASIC_CONSUME_OK:
                     check(said)
             self._deliveries.others.clear()
         return True
 
     def _ask_for_a_census(self) -> None:
-        if self._census.due():
+        if self._census.due(time.monotonic()):
             self._connection.send(b"".join(map(write.count_queue, self._queues)))
 
     def acknowledge(self, incoming: Incoming) -> None:
@@ -280,50 +271,6 @@ def _incoming(blocks: Sequence[Block]) -> Incoming:
         redelivered=np.concatenate([block.redelivered for block in blocks]),
         token=(int(blocks[0].tags[0]), int(blocks[-1].tags[-1])),
     )
-
-
-class _Census:
-    """Whether all queues said that they are empty, and nothing has come since.
-
-    A quorum queue that cannot be asked says that it has neither messages nor consumers. As we are a consumer of
-    each, one without consumers has not been counted.
-    """
-
-    def __init__(self, queues: int) -> None:
-        self._queues = queues
-        self._missing = 0  # answers that have not come yet
-        self._all_empty = False  # so far
-        self._at = time.monotonic()  # when something was last asked or heard
-        self.empty = False
-
-    def spoil(self) -> None:
-        """A message has come."""
-        self._all_empty = self.empty = False
-        self._at = time.monotonic()
-
-    def due(self) -> bool:
-        """Whether to ask now: when it has been quiet for a while, and the last question is answered."""
-        quiet = time.monotonic() - self._at
-        if self._missing:
-            self.empty &= quiet < _OVERDUE
-            return False
-        if quiet < _QUIET:
-            return False
-        self._missing, self._all_empty, self._at = self._queues, True, time.monotonic()
-        return True
-
-    def take(self, said: Command) -> bool:
-        """Whether it is an answer."""
-        if said.method != Method.QUEUE_DECLARE_OK or not self._missing:
-            return False
-        arguments = Arguments(said.arguments)
-        arguments.short_string()
-        messages, consumers = arguments.number(4), arguments.number(4)
-        self._all_empty &= messages == 0 and consumers > 0
-        self._missing -= 1
-        if not self._missing:
-            self.empty, self._at = self._all_empty, time.monotonic()
-        return True
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ A frame is, with all numbers big endian:
     kind (1 byte), channel (2), size (4), payload of that size, 0xCE
 
 A command is a method's frame, and where it carries a message, a header's frame and as many frames of the body
-as its size asks for. What comes and goes in bulk is in `amqp_bulk`.
+as its size asks for. What goes and comes in bulk is in `amqp_sending` and `amqp_receiving`.
 
 Whatever is no AMQP raises BadFrame, wherever the bytes were split on the way.
 """

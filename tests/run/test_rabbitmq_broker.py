@@ -1,0 +1,82 @@
+"""Trials with RabbitMQ: workers live through its death, at each kind of queue, and nothing of Erlang stays behind."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ackworth.broker.process import descendants
+from ackworth.broker.rabbitmq import RabbitMQ
+from ackworth.plan import resolve
+from ackworth.plan.tree import parse
+from ackworth.run.conductor import Conductor
+from tests.run.test_conductor import Silent, Told, assert_nothing_lost
+from tests.run.test_server_broker import judged
+
+pytestmark = pytest.mark.real
+
+PLAN = """
+name: tiny
+title: a tiny plan with RabbitMQ
+broker: {kind: rabbitmq}
+workload:
+  topics: 4
+  producers: 2
+  consumers: 2
+  window: 1000
+  batch: 250
+  drain: {quiet: 300ms}
+  phases: [{name: send, messages: 10_000, rate: 5_000}]
+"""
+
+Conduct = Callable[..., Told]
+
+
+@pytest.fixture
+def conduct(tmp_path: Path, rabbitmq: RabbitMQ) -> Iterator[Conduct]:
+    def run(*sets: str) -> Told:
+        (trial,) = resolve.trials(parse(PLAN, "tiny.yaml"), "small", sets)
+        directory = tmp_path / "trial"
+        return Told(directory, Conductor(trial, directory, "00000000000000aa", 7, Silent()).run())
+
+    yield run
+    assert descendants(os.getpid()) == []
+    assert str(tmp_path) not in subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
+    assert [process for process in Path("/proc").glob("[0-9]*") if mentions(process, tmp_path)] == []
+
+
+def mentions(process: Path, folder: Path) -> bool:
+    """Whether a process was started for a folder, by its environment."""
+    try:
+        return str(folder).encode() in (process / "environ").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("kind", "queue", "consume"),
+    [("kill", "quorum", "during"), ("sigterm", "classic-v1", "after"), ("kill", "classic-v2", "after")],
+)
+def test_workers_live_through_what_the_node_does_not(conduct: Conduct, kind: str, queue: str, consume: str) -> None:
+    told = conduct(
+        f"faults=[{{kind: {kind}, at: 50%, down: 50ms}}]",
+        f"broker.settings.queue={queue}",
+        f"workload.consume={consume}",
+    )
+    assert_nothing_lost(told, 10_000)
+    assert told.marks("fault") == told.marks("ready") == [kind]
+    assert told.marks("worker-died") == []
+    assert judged(told)["verdict"] == "held"
+
+
+@pytest.mark.parametrize("queue", ["quorum"])
+def test_a_power_cut_loses_nothing(conduct: Conduct, own_mounts: None, queue: str) -> None:
+    told = conduct(
+        "faults=[{kind: power-cut, at: 50%, down: 50ms}]",
+        f"broker.settings.queue={queue}",
+        "workload.consume=after",
+    )
+    assert_nothing_lost(told, 10_000)
+    assert judged(told)["verdict"] == "held"
