@@ -12,10 +12,11 @@ import pytest
 from ackworth.broker.contract import Installable, Place
 from ackworth.broker.ports import HOST, Ports
 from ackworth.broker.process import states, wait_until
-from ackworth.broker.rabbitmq import BROKER, RabbitMQ, configuration, environment
+from ackworth.broker.rabbitmq import BROKER, configuration, environment
 from ackworth.fault.kill import FAULT as KILL
 from ackworth.model.errors import BrokerFailed
 from ackworth.testing.nodes import running
+from tests.conftest import had
 
 PORTS = {"client": 20_001, "epmd": 20_002, "distribution": 20_003}
 
@@ -50,8 +51,8 @@ def names(pids: list[int]) -> set[str]:
 
 
 @pytest.mark.real
-def test_two_nodes_do_not_disturb_each_other(tmp_path: Path, rabbitmq: RabbitMQ) -> None:
-    with running(rabbitmq, tmp_path / "one") as one, running(rabbitmq, tmp_path / "other") as other:
+def test_two_nodes_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with running(had(BROKER), tmp_path / "one") as one, running(had(BROKER), tmp_path / "other") as other:
         all_of_it = one.node.processes()
         assert {"beam.smp", "epmd", "erl_child_setup", "inet_gethost"} <= names(all_of_it)
         KILL.strike(one.node, None)
@@ -59,14 +60,14 @@ def test_two_nodes_do_not_disturb_each_other(tmp_path: Path, rabbitmq: RabbitMQ)
         other.wait_until_ready()
         one.node.start()
         one.wait_until_ready()
-        assert rabbitmq.version().startswith("RabbitMQ 3.")
+        assert BROKER.version().startswith("RabbitMQ 3.")
 
 
 @pytest.mark.real
-def test_a_port_that_was_taken_is_a_failure_with_its_words(tmp_path: Path, rabbitmq: RabbitMQ) -> None:
+def test_a_port_that_was_taken_is_a_failure_with_its_words(tmp_path: Path) -> None:
     with Ports() as ports:
-        place = Place(data=tmp_path, logs=tmp_path, ports={name: ports.reserve() for name in rabbitmq.ports})
-        node = rabbitmq.node("rabbit", place, {"queue": "quorum"})
+        place = Place(data=tmp_path, logs=tmp_path, ports={name: ports.reserve() for name in had(BROKER).ports})
+        node = BROKER.node("rabbit", place, {"queue": "quorum"})
         with socket.create_server((HOST, place.ports["distribution"])):
             node.start()
 
@@ -87,6 +88,7 @@ import sys
 from pathlib import Path
 from ackworth.broker.rabbitmq import BROKER
 from ackworth.testing.nodes import running
+from tests.conftest import had
 with running(BROKER, Path(sys.argv[1])) as found:
     print(*found.node.processes(), flush=True)
     sys.stdin.read()
@@ -94,7 +96,8 @@ with running(BROKER, Path(sys.argv[1])) as found:
 
 
 @pytest.mark.real
-def test_all_of_it_dies_with_whoever_started_it(tmp_path: Path, rabbitmq: RabbitMQ) -> None:
+def test_all_of_it_dies_with_whoever_started_it(tmp_path: Path) -> None:
+    had(BROKER)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", STARTER, str(tmp_path / "node")]
     with subprocess.Popen(

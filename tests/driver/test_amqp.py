@@ -4,7 +4,6 @@ import contextlib
 import select
 import socket
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,21 +11,23 @@ import numpy as np
 import pika
 import pytest
 
-from ackworth.broker.rabbitmq import RabbitMQ
+from ackworth.broker.rabbitmq import BROKER
 from ackworth.driver import amqp
 from ackworth.driver.codec.amqp import HEARTBEAT, Method, command, publish, short_string, table
-from ackworth.driver.contract import Address, Answered, Answers, ConnectionLost, Incoming, Outgoing, Waitable
-from ackworth.load.body import Bodies
+from ackworth.driver.contract import Address, Answered, ConnectionLost, Incoming, Outgoing, Waitable
 from ackworth.model.outcome import Outcome
 from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 from ackworth.testing.nodes import Running, running
+from tests.conftest import had
+from tests.driver import scripted
+from tests.driver.messages import all_answers, batch, body, outcomes, reasons, seqs
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMQ) -> Iterator[Running]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One for all tests here: it takes seconds to start."""
-    with running(rabbitmq, tmp_path_factory.mktemp("rabbitmq")) as found:
+    with running(had(BROKER), tmp_path_factory.mktemp("rabbitmq")) as found:
         yield found
 
 
@@ -63,33 +64,10 @@ def address(fresh: Callable[[], Address]) -> Address:
     return found
 
 
-def batch(first: int, count: int, size: int = 100) -> Outgoing:
-    topics, sizes = np.arange(first, first + count) % len(TOPICS), np.full(count, size)
-    return Outgoing(first, topics, Bodies(drivers.RUN).build(0, topics, first, sizes, 1), sizes)
-
-
-def all_answers(sender: amqp.Sender, count: int) -> list[Answers]:
-    found: list[Answers] = []
-    while sum(map(len, found)) < count:
-        found.append(sender.answers(drivers.PATIENCE))
-    return found
-
-
-def seqs(incoming: Incoming | None) -> list[int]:
-    assert incoming is not None
-    checked = Bodies(drivers.RUN).check(incoming.bodies, incoming.lengths)
-    assert checked.intact.all()
-    return sorted(checked.seq.tolist())
-
-
-def reasons(found: list[Answers]) -> set[tuple[int, str]]:
-    return {(o, amqp.REASONS[r]) for a in found for o, r in zip(a.outcomes.tolist(), a.reasons.tolist(), strict=True)}
-
-
 @pytest.mark.real
 @pytest.mark.parametrize("queue", ["quorum", "classic-v1", "classic-v2"])
-def test_it_keeps_every_promise(fresh: Callable[[], Address], rabbitmq: RabbitMQ, queue: str, node: Running) -> None:
-    of_kind = rabbitmq.address({"rabbit": node.place}, {"queue": queue})
+def test_it_keeps_every_promise(fresh: Callable[[], Address], queue: str, node: Running) -> None:
+    of_kind = BROKER.address({"rabbit": node.place}, {"queue": queue})
     check_driver(amqp, lambda: {**fresh(), "arguments": of_kind["arguments"]})
 
 
@@ -98,7 +76,7 @@ def test_pika_reads_what_we_send(address: Address, channel: Channel) -> None:
     sent = batch(0, 300)
     with contextlib.closing(amqp.Sender(address, TOPICS, 0)) as sender:
         sender.send(sent)
-        assert reasons(all_answers(sender, 300)) == {(Outcome.ACKED, "")}
+        assert reasons(amqp, all_answers(sender, 300)) == {(Outcome.ACKED, "")}
     for i, topic in enumerate(TOPICS):
         got = [channel.basic_get(f"{topic}.{GROUPS[0]}", auto_ack=True) for _ in range(100)]
         assert [body for _, _, body in got] == [row.tobytes()[:100] for row in sent.bodies[i :: len(TOPICS)]]
@@ -107,8 +85,8 @@ def test_pika_reads_what_we_send(address: Address, channel: Channel) -> None:
 
 @pytest.mark.real
 def test_we_read_what_pika_sends_and_it_sees_our_acknowledgements(address: Address, channel: Channel) -> None:
-    for i, row in enumerate(batch(0, 30).bodies):
-        channel.basic_publish("ackworth", TOPICS[i % 3], row.tobytes()[:100])
+    for seq in range(30):
+        channel.basic_publish("ackworth", TOPICS[seq % 3], body(seq))
     got: list[Incoming] = []
     with contextlib.closing(amqp.Receiver(address, TOPICS, GROUPS[0], 0)) as receiver:
         while sum(map(len, got)) < 30:
@@ -147,9 +125,8 @@ def test_a_message_that_no_queue_takes_is_refused_and_the_others_are_not(address
     with contextlib.closing(amqp.Sender(address, TOPICS, 0)) as sender:
         sender.send(batch(0, 30))
         found = all_answers(sender, 30)
-    by_seq = {s: o for a in found for s, o in zip(a.seqs.tolist(), a.outcomes.tolist(), strict=True)}
-    assert by_seq == {s: Outcome.REFUSED if s % 3 == 1 else Outcome.ACKED for s in range(30)}
-    assert (Outcome.REFUSED, amqp.DEFINITE[312]) in reasons(found)
+    assert outcomes(found) == {s: Outcome.REFUSED if s % 3 == 1 else Outcome.ACKED for s in range(30)}
+    assert (Outcome.REFUSED, amqp.DEFINITE[312]) in reasons(amqp, found)
 
 
 @pytest.mark.real
@@ -162,7 +139,7 @@ def test_a_full_queue_is_unknown_as_the_other_group_has_it(fresh: Callable[[], A
         for seq in range(3):
             sender.send(Outgoing(seq, np.zeros(1, np.int64), batch(seq * 3, 1).bodies, np.full(1, 100)))
             last = all_answers(sender, 1)
-    assert reasons(last) == {(Outcome.UNKNOWN, "the broker takes no responsibility for it (basic.nack)")}
+    assert reasons(amqp, last) == {(Outcome.UNKNOWN, "the broker takes no responsibility for it (basic.nack)")}
     with contextlib.closing(amqp.Receiver(found, TOPICS[:1], GROUPS[1], 0)) as receiver:
         stored: list[int] = []
         while len(stored) < 3:
@@ -226,33 +203,20 @@ TO_SENDER = command(Method.CONFIRM_SELECT_OK)
 TO_RECEIVER = command(Method.BASIC_QOS_OK)
 
 
+Says = Callable[..., Address]
+
+
 @pytest.fixture
-def says() -> Iterator[Callable[..., Address]]:
+def says() -> Iterator[Says]:
     """A broker that is fine until it is sent messages or asked for some; then it says these bytes, and hangs up."""
-    threads: list[threading.Thread] = []
-    heard: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with contextlib.ExitStack() as stack:
 
-        def serve(welcome: bytes, words: bytes) -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.sendall(b"".join(WELCOME) + welcome)
-                while more := connection.recv(1 << 16):
-                    heard.append(more)
-                    if any(
-                        struct.pack(">I", method) in more for method in (Method.BASIC_PUBLISH, Method.BASIC_CONSUME)
-                    ):
-                        connection.sendall(words)
-                        connection.shutdown(socket.SHUT_WR)
-
-        def start(welcome: bytes, words: bytes = b"") -> Address:
-            threads.append(threading.Thread(target=serve, args=(welcome, words)))
-            threads[-1].start()
-            return {"host": "127.0.0.1", "port": listener.getsockname()[1], "user": "", "password": "", "heard": heard}
+        def start(welcome: bytes, words: bytes) -> Address:
+            asked = Method.BASIC_PUBLISH if welcome == TO_SENDER else Method.BASIC_CONSUME
+            steps = ((b"AMQP", b"".join(WELCOME) + welcome), (struct.pack(">I", asked), words))
+            return {**stack.enter_context(scripted.says(*steps)), "user": "", "password": ""}
 
         yield start
-        for thread in threads:
-            thread.join()
 
 
 def ack(tag: int, *, multiple: bool = False, method: Method = Method.BASIC_ACK) -> bytes:
@@ -265,7 +229,7 @@ def returned(code: int, seq: int) -> bytes:
     return command(Method.BASIC_RETURN, arguments) + content
 
 
-def test_every_kind_of_answer_in_one_read(says: Callable[..., Address]) -> None:
+def test_every_kind_of_answer_in_one_read(says: Says) -> None:
     words = [ack(2), returned(312, 8), HEARTBEAT, ack(4, multiple=True), returned(313, 10)]
     words += [ack(5, method=Method.BASIC_NACK), ack(6)]
     with contextlib.closing(amqp.Sender(says(TO_SENDER, b"".join(words)), TOPICS, 0)) as sender:
@@ -290,7 +254,7 @@ def test_every_kind_of_answer_in_one_read(says: Callable[..., Address]) -> None:
         (command(Method.CONNECTION_CLOSE, b"\1\x40\3end\0\0\0\0"), "the broker closed the connection or the channel"),
     ],
 )
-def test_a_broken_connection_is_lost(says: Callable[..., Address], words: bytes, reason: str) -> None:
+def test_a_broken_connection_is_lost(says: Says, words: bytes, reason: str) -> None:
     with contextlib.closing(amqp.Sender(says(TO_SENDER, words), TOPICS, 0)) as sender:
         sender.send(batch(0, 3))
         with pytest.raises(ConnectionLost) as lost:
@@ -302,20 +266,27 @@ def test_a_broken_connection_is_lost(says: Callable[..., Address], words: bytes,
 @pytest.mark.parametrize(
     "words", [b"\1\0", ack(1), command(Method.BASIC_DELIVER, b"x"), command(Method.QUEUE_DECLARE_OK, bytes(9))]
 )
-def test_a_receiver_of_a_broken_connection_is_lost(says: Callable[..., Address], words: bytes) -> None:
+def test_a_receiver_of_a_broken_connection_is_lost(says: Says, words: bytes) -> None:
     receiver = amqp.Receiver(says(TO_RECEIVER, words), TOPICS, GROUPS[0], 0)
     with contextlib.closing(receiver), pytest.raises(ConnectionLost):
         while True:
             receiver.receive(10, drivers.PATIENCE)
 
 
-def test_a_broker_without_heartbeats_is_lost_but_hears_ours(says: Callable[..., Address]) -> None:
-    address = says(TO_SENDER)
-    sender = amqp.Sender(address, TOPICS, 0)
-    with contextlib.closing(sender), pytest.raises(ConnectionLost, match="no heartbeat for 2 s"):
-        while True:
-            sender.answers(0.1)
-    assert HEARTBEAT in b"".join(address["heard"])
+def test_a_broker_without_heartbeats_is_lost_but_hears_ours() -> None:
+    heard: list[bytes] = []
+
+    def hear(data: bytes) -> bytes:
+        heard.append(data)
+        return b""
+
+    steps = ((b"AMQP", b"".join(WELCOME) + TO_SENDER), (HEARTBEAT, hear), (b"never", b""))
+    with scripted.says(*steps) as address:
+        sender = amqp.Sender({**address, "user": "", "password": ""}, TOPICS, 0)
+        with contextlib.closing(sender), pytest.raises(ConnectionLost, match="no heartbeat for 2 s"):
+            while True:
+                sender.answers(0.1)
+    assert heard
 
 
 def test_nobody_there() -> None:

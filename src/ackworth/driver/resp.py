@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ackworth.driver.codec.redis_streams import Appends, Deliveries, Entries
+from ackworth.driver.codec.redis_streams import Deliveries, Entries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import stacked
@@ -41,7 +41,6 @@ REASONS = (
 )
 _BROKE, _NO_RESP, _UNCLEAR = 2, 3, 4
 _ACK_BYTES = len("$15\r\n1731716255123-0\r\n")  # the least that an ack takes
-_MOST_TO_WAIT_FOR = 64 << 10
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY_MS = 250  # how long a request for new messages stays with the server
 _ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before another takes it
@@ -93,14 +92,14 @@ class _Connection:
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
-        self._appends = Appends(topics)
+        self._appends = appends(topics)
         self._waiting: deque[Int64s] = deque()  # the seqs of each batch that are not answered
         self._data = b""  # the beginning of an answer
         self._open = 0  # messages that are not answered
 
     def send(self, batch: Outgoing) -> None:
         self._waiting.append(np.arange(batch.first_seq, batch.first_seq + len(batch.sizes)))
-        self._connection.wire.send(self._appends.encode(batch.topics, batch.bodies, batch.sizes))
+        self._connection.wire.send(self._appends.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
         self._count(len(batch.sizes))
 
     def answers(self, wait: float) -> Answers:
@@ -111,13 +110,8 @@ class Sender:
         return joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
 
     def _count(self, more: int) -> None:
-        """Be woken when half of what is in flight is answered: Redis answers in drops.
-
-        So an ack may be noticed late, but not later than that half; of n acks that come after each other, those
-        from the middle on are noticed in log n steps, the last one when it comes.
-        """
         self._open += more
-        self._connection.wire.wake_at(min(max(1, self._open // 2 * _ACK_BYTES), _MOST_TO_WAIT_FOR))
+        self._connection.wire.await_half(self._open, _ACK_BYTES)
 
     def _read(self) -> list[tuple[int, int, int]]:
         """Runs of answers: how many, and what they say."""

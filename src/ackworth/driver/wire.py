@@ -11,6 +11,7 @@ from ackworth.driver.matrix import Matrix
 CONNECT_WITHIN = 5.0
 SEND_WITHIN = 30.0  # how long the other side may read nothing before it counts as gone
 _AT_ONCE = 1 << 18
+_MOST_TO_WAIT_FOR = 64 << 10
 _LOOK_AGAIN = 0.02
 
 
@@ -49,11 +50,14 @@ class Wire:
             data = self._receive_now()
         return data or b""
 
-    def wake_at(self, size: int) -> None:
-        """Wake whoever waits only when so many bytes have come: fewer, larger reads.
+    def await_half(self, answers: int, size: int) -> None:
+        """Wake whoever waits when half of so many answers of so many bytes have come: servers answer in drops.
 
-        A waiter looks all the same when its time is over, so too large a number delays, and loses nothing.
+        So an answer may be noticed late, but not later than that half; of n answers that come after each other,
+        those from the middle on are noticed in log n steps, the last one when it comes. A waiter looks all the same
+        when its time is over, so too large a size delays, and loses nothing.
         """
+        size = min(max(1, answers // 2 * size), _MOST_TO_WAIT_FOR)
         if size != self._wake_at:
             self._wake_at = size
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)

@@ -9,14 +9,9 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ackworth.driver.codec.amqp import Arguments, BadFrame, Command, Method, parse
-from ackworth.driver.codec.resp import leading
-
-Bytes = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from ackworth.driver.codec.columns import Bools, Bytes, Int64s, are_digits, leading, numbers
 
 TAG_WIDTH = 5  # of a consumer's tag: the index of its topic, with zeros before it
 # A delivery's frame: head, method, length of the consumer's tag, and from here on:
@@ -147,11 +142,9 @@ def _shape_of(delivery: bytes, said: Command) -> _Shape | None:
 
 
 def _indices(names: Bytes) -> Int64s:
-    digits = names - np.uint8(ord("0"))
-    if names.shape[1] != TAG_WIDTH or (digits > 9).any():
+    if names.shape[1] != TAG_WIDTH or not are_digits(names).all():
         raise BadFrame("a delivery to nobody")
-    found: Int64s = digits.astype(np.int64) @ (10 ** np.arange(TAG_WIDTH - 1, -1, -1))
-    return found
+    return numbers(names)
 
 
 _QUIET = 0.25  # seconds without a message after which the queues are counted

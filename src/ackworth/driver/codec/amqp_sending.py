@@ -8,14 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ackworth.driver.codec.amqp import CHANNEL, FRAME_END, FRAME_EXTRA, METHOD_FRAME, BadFrame, Method, publish
-from ackworth.driver.codec.resp import leading
-
-Bytes = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from ackworth.driver.codec.columns import Bools, Bytes, Int64s, leading
 
 # Where things are in a message of ours, counted back from where its body begins.
 _BODY_SIZE, _NUMBER, _FRAME_SIZE = slice(-27, -19), slice(-16, -8), slice(-4, None)
