@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -54,7 +54,14 @@ class Cost:
 Way = Callable[[Address, Load, Path], Cost]
 
 
-def compare(broker: Broker, settings: dict[str, str], name: str, peer: Way, description: str | None) -> None:
+def compare(
+    broker: Broker,
+    settings: dict[str, str],
+    name: str,
+    peer: Way,
+    description: str | None,
+    groups: Sequence[str] = (),
+) -> None:
     """The whole command. With `--as-driver` it is the process that `driver` starts."""
     args = _arguments(description)
     if args.as_driver:
@@ -66,7 +73,7 @@ def compare(broker: Broker, settings: dict[str, str], name: str, peer: Way, desc
     load = Load(args.messages, args.window, args.size)
     for turn in range(args.rounds):
         for way in list(ways)[turn % 3 :] + list(ways)[: turn % 3]:  # none always goes first
-            costs[way].append(_one_turn(broker, settings, ways[way], load))
+            costs[way].append(_one_turn(broker, settings, groups, ways[way], load))
         said = (f"{way} {found[-1].microseconds:.3f} us, {found[-1].rate:,.0f}/s" for way, found in costs.items())
         print(f"round {turn + 1}: {'; '.join(said)}", flush=True)
     _conclude(name, costs)
@@ -82,12 +89,12 @@ def _arguments(description: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _one_turn(broker: Broker, settings: dict[str, str], way: Way, load: Load) -> Cost:
+def _one_turn(broker: Broker, settings: dict[str, str], groups: Sequence[str], way: Way, load: Load) -> Cost:
     with (
         tempfile.TemporaryDirectory(dir=".") as folder,
         running(broker, Path(folder) / broker.name, **settings) as found,
     ):
-        load_driver(broker.driver).prepare(found.address, [TOPIC], [])
+        load_driver(broker.driver).prepare(found.address, [TOPIC], groups)
         return way(found.address, load, Path(folder).resolve())
 
 

@@ -18,6 +18,7 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get install -q -y --no-install-recommends "$package" ||
     { apt-get update -q && apt-get install -q -y --no-install-recommends "$package"; } || exit 1
+[ -n "$service" ] || exit 0
 service "$service" stop > /dev/null 2>&1
 update-rc.d "$service" disable > /dev/null 2>&1
 exit 0
@@ -25,8 +26,8 @@ exit 0
 _POLICY = "/usr/sbin/policy-rc.d"
 
 
-def install(package: str, service: str) -> str:
-    """Install a package and see that its service neither runs nor starts at boot. Raises Unavailable."""
+def install(package: str, service: str = "") -> str:
+    """Install a package; its service, if it has one, neither runs nor starts at boot. Raises Unavailable."""
     if shutil.which("apt-get") is None:
         raise Unavailable(f"there is no apt-get here: install {package} with this system's own tools")
     command = [*_as_root(package), "sh", "-c", _SCRIPT, "sh", _POLICY, package, service]
@@ -34,6 +35,8 @@ def install(package: str, service: str) -> str:
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         raise Unavailable(f"apt-get install {package} failed: {lines[-1] if lines else done.returncode}")
+    if not service:
+        return f"installed Debian's {package}"
     return f"installed Debian's {package}; its own service '{service}' is stopped and does not start at boot"
 
 
