@@ -88,6 +88,8 @@ class FaultResult(TypedDict):
     ready: float | None  # when the node answered its protocol again
     first_ack: float | None  # seconds from the fault's beginning to the first ack after it
     first_delivery: float | None
+    refused: str | None  # why the node did not start again by itself; None if it did
+    repaired: str | None  # what the vendor's repair tool said; None if it was not needed, or there is none
     detail: dict[str, Any]
 
 
@@ -116,8 +118,20 @@ class Resource(TypedDict):
     rss: list[int]
 
 
+class Claimed(TypedDict):
+    """What the broker, at its settings, promises."""
+
+    survives: list[str]  # the faults after which every acked message is still there
+    ordered: bool
+    once: bool
+    source: str  # who says so, and where
+
+
 class TrialResult(TypedDict):
     trial: str
+    case: str  # of the plan
+    cell: str  # of the plan's matrix
+    repeat: int  # which of the repeats of this case in this cell
     verdict: str
     sentence: str
     checks: list[CheckResult]
@@ -133,6 +147,7 @@ class TrialResult(TypedDict):
     notes: list[str]
     plan: dict[str, Any]
     broker: dict[str, Any]
+    claims: Claimed
     judging: dict[str, Any]  # seconds, events, events_per_second, spark, master
 
 

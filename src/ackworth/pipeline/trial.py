@@ -132,6 +132,9 @@ def _nothing_yet(record: Record) -> TrialResult:
     found["duplicates"] = dict.fromkeys(Duplicates.__annotations__)
     result = {
         "trial": record.trial.name,
+        "case": record.trial.case,
+        "cell": record.trial.cell,
+        "repeat": record.trial.repeat,
         "account": dict.fromkeys(Account.__annotations__) | {"reasons": {}},
         "groups": [{**copy.deepcopy(found), "name": g.name} for g in record.trial.groups],
         "losses": [],
@@ -144,5 +147,6 @@ def _nothing_yet(record: Record) -> TrialResult:
         "notes": list(record.end.notes) if record.end else [],
         "plan": record.trial.plan,
         "broker": record.trial.broker,
+        "claims": {**vars(record.trial.claims), "survives": sorted(record.trial.claims.survives)},
     }
     return cast(TrialResult, result)

@@ -12,6 +12,7 @@ from ackworth.model.clock import SECOND
 from ackworth.model.result import (
     Account,
     CheckResult,
+    Claimed,
     Duplicates,
     FaultResult,
     GroupAccount,
@@ -108,6 +109,9 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
     series = _series(account, groups)
     return TrialResult(
         trial=name,
+        case=name,
+        cell="",
+        repeat=1,
         verdict=worst(Verdict(check["verdict"]) for check in checks),
         sentence=sentence,
         checks=checks,
@@ -126,6 +130,7 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
         notes=["The generator used 0.6 of 2 cores: the broker was the limit."],
         plan=_plan(name),
         broker={"kind": "brook-sqlite", "version": "SQLite 3.40.1", "settings": {"durability": "full"}},
+        claims=Claimed(survives=["kill", "power-cut"], ordered=True, once=True, source="Brook's README"),
         judging={"seconds": 3.2, "events": 3 * account["sent"], "spark": "4.1.0", "master": "local[2]"},
     )
 
@@ -195,6 +200,8 @@ def _power_cut() -> FaultResult:
         ready=21.6,
         first_ack=1.74,
         first_delivery=3.02,
+        refused=None,
+        repaired=None,
         detail={"struck_ms": 43.2},
     )
 
