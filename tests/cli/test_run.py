@@ -144,3 +144,50 @@ def test_a_damaged_record_is_named_in_one_line(
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("ackworth: ") and str(path.name) in line
+
+
+PRICE = """
+name: price
+title: a tiny price list
+overview: price
+workload:
+  producers: 2
+  window: 500
+  batch: 500
+  drain: {quiet: 200ms}
+  phases: [{name: send, duration: 500ms}]
+matrix: {broker: every}
+cases:
+  full: {}
+  half: {workload: {phases: [{name: send, rate: 50% of full, duration: 500ms}]}}
+  kill:
+    repeats: 2
+    faults: [{kind: kill, at: 100ms, within: 200ms, down: 50ms}]
+"""
+
+
+def test_a_price_list(tmp_path: Path) -> None:
+    (tmp_path / "price.yaml").write_text(PRICE)
+    choice = ["--broker", "brook-sqlite", "--set", "broker.settings.durability=normal"]
+    done = ackworth("run", "price.yaml", "--out", "run", "--seed", "3", *choice, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Held: 1 of 1 settings kept what is claimed of them." in done.stdout.replace("✓ HELD  ", "Held: ")
+    result = json.loads((tmp_path / "run" / "results.json").read_text())
+    [row] = result["price"]
+    assert row["settings"] == {"durability": "normal"} and len(row["tolls"][0]["trials"]) == 2
+    assert row["tolls"][0]["lost"] == [0, 0]
+    fast, half, *_ = result["trials"]
+    rate = half["plan"]["workload"]["phases"][0]["rate"]
+    assert rate == pytest.approx(fast["throughput"]["acked_per_second"] / 2, rel=0.01)
+    assert (tmp_path / "run" / "price.csv").read_text().startswith("broker,version,setting,acked_per_second_min,")
+    assert "The price of an ack" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_trial_is_not_chosen_without_the_one_that_sets_its_rate(tmp_path: Path) -> None:
+    (tmp_path / "price.yaml").write_text(PRICE)
+    name = "brook-sqlite,durability=off"
+    done = ackworth("run", "price.yaml", "--only", f"half-{name}", cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        [f"ackworth: trial 'half-{name}' takes its rate from 'full-{name}': add --only full-{name}"],
+    )

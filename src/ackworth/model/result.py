@@ -151,6 +151,40 @@ class TrialResult(TypedDict):
     judging: dict[str, Any]  # seconds, events, events_per_second, spark, master
 
 
+class Toll(TypedDict):
+    """What one kind of fault took at one setting; a value for each repeat, None where it could not be told."""
+
+    fault: str
+    trials: list[str]
+    claimed: bool  # whether the broker claims that an acked message survives it
+    verdict: str
+    acked: list[int | None]
+    lost: list[int | None]  # acked and gone
+    window: list[float | None]  # seconds: how long before the fault the first ack lies that was lost; 0 if none was
+    holes: list[int | None]  # stretches of lost messages after which something older than the fault was kept
+    duplicates: list[int | None]
+    recovered: list[int | None]  # not answered, and there all the same
+    recovery: list[float | None]  # seconds from the fault to the first ack after it
+    refused: list[str]  # why it did not start again by itself, of each time that it did not
+    repaired: list[str]  # what the vendor's repair tool said
+
+
+class PriceRow(TypedDict):
+    """A broker at one setting: how fast, how late, and what faults take."""
+
+    broker: str
+    version: str
+    settings: dict[str, Any]
+    source: str  # where the claims are made
+    verdict: str
+    fast: list[str]  # the trials that show how fast
+    acked_per_second: list[float | None]
+    late: list[str]  # the trials that show how late, at a rate that it can bear
+    ack: list[Latency]  # from due to ack
+    delivery: list[Latency]  # from sent to delivery
+    tolls: list[Toll]
+
+
 class RunResult(TypedDict):
     run: str
     plan: str
@@ -162,5 +196,6 @@ class RunResult(TypedDict):
     verdict: str
     sentence: str
     trials: list[TrialResult]
+    price: list[PriceRow]  # if the plan asks for that overview
     published: list[dict[str, Any]]  # source, hardware, rows: [{what, value}], trial (absent: all of them)
     environment: dict[str, Any]  # cpu, cores, memory, kernel, filesystem, python, java, versions

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ackworth.model.result import CheckResult, FaultResult, GroupAccount, Latency, RunResult, TrialResult
+from ackworth.report import price_table
 from ackworth.report.summary import COLUMNS, NEVER, absent, figures, rates
 from ackworth.report.text import SYMBOLS, clean, count, duration, fields, seconds, words
 
@@ -37,7 +38,9 @@ class Style:
 def render_terminal(result: RunResult, style: Style, page: Path | None = None) -> str:
     trials = result["trials"]
     blocks = [_headline(result, style)]
-    if len(trials) > 1:
+    if result["price"]:
+        blocks.append(_table(price_table.head(result["price"]), price_table.lines(result["price"]), style))
+    elif len(trials) > 1:
         rows = [[trial["trial"], _verdict(trial["verdict"]), *figures(trial)] for trial in trials]
         blocks.append(_table(COLUMNS, rows, style, numbers=True))
     if len(trials) <= DETAILED_TRIALS:

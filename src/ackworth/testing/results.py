@@ -44,6 +44,7 @@ def sample_run(*trials: TrialResult) -> RunResult:
         verdict=verdict,
         sentence=next(trial["sentence"] for trial in found if trial["verdict"] == verdict),
         trials=found,
+        price=[],
         published=[
             _published("item-1", 10_000_000, 8_031_671, 1_968_329, 8_031_671),
             _published("item-2", 121_805_124, 96_169_628, 25_521_792, 96_170_415),
