@@ -191,3 +191,40 @@ def test_a_trial_is_not_chosen_without_the_one_that_sets_its_rate(tmp_path: Path
         2,
         [f"ackworth: trial 'half-{name}' takes its rate from 'full-{name}': add --only full-{name}"],
     )
+
+
+def test_a_run_again_and_compared(held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    """The same plan and seed; what is not the same any more is told; and the two can be compared."""
+    shutil.copytree(held[0], tmp_path / "first")
+    record = tmp_path / "first" / "run.json"
+    data = json.loads(record.read_text())
+    record.write_text(json.dumps({**data, "environment": {**data["environment"], "cores": 1000}}))
+    done = ackworth("rerun", "first", "--out", "second", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "differs from first: environment.cores: 1000 → " in done.stderr
+    again = json.loads((tmp_path / "second" / "run.json").read_text())
+    assert {name: again[name] for name in ("plan", "size", "seed", "sets", "trials")} == {
+        name: data[name] for name in ("plan", "size", "seed", "sets", "trials")
+    }
+    compared = ackworth("compare", "first", "second", "--threshold", "1000", cwd=tmp_path)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    assert "✓ no regression" in compared.stdout
+    slower = json.loads((tmp_path / "second" / "results.json").read_text())
+    slower["trials"][0]["throughput"]["acked_per_second"] /= 100
+    (tmp_path / "second" / "results.json").write_text(json.dumps(slower))
+    compared = ackworth("compare", "first", "second", "--json", "--threshold", "80%", cwd=tmp_path)
+    assert (compared.returncode, json.loads(compared.stdout)["verdict"]) == (1, "broken")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compare", "a"], "ackworth: a: one run alone cannot be compared: name two or more"),
+        (["compare", "a", "b"], "ackworth: a/results.json: No such file or directory: judge the run again"),
+        (["rerun", "a"], "ackworth: a: no run of Ackworth's (there is no run.json in it)"),
+    ],
+)
+def test_what_cannot_be_compared_or_run_again(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = ackworth(*arguments, cwd=tmp_path)
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 2 and line.startswith(said)

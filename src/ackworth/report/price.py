@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ackworth.model.result import PriceRow, Toll, TrialResult
 from ackworth.model.verdict import Verdict, worst
+from ackworth.report.figures import counted, known, paced, planned, recovery
 
 OVERVIEW = "price"
 KEPT_AFTERWARDS = ("prefix", "middle", "scattered")
@@ -25,10 +26,10 @@ def rows(trials: Sequence[TrialResult]) -> list[PriceRow]:
 
 def _row(trials: Sequence[TrialResult]) -> PriceRow:
     broker, claims = trials[0]["broker"], trials[0]["claims"]
-    calm = [trial for trial in trials if not _planned(trial)]
-    fast = [trial for trial in calm if not _paced(trial)]
-    late = [trial for trial in calm if _paced(trial)]
-    kinds = dict.fromkeys(_planned(trial)[0] for trial in trials if _planned(trial))
+    calm = [trial for trial in trials if not planned(trial)]
+    fast = [trial for trial in calm if not paced(trial)]
+    late = [trial for trial in calm if paced(trial)]
+    kinds = dict.fromkeys(planned(trial)[0] for trial in trials if planned(trial))
     return PriceRow(
         broker=broker["kind"],
         version=broker["version"],
@@ -40,16 +41,8 @@ def _row(trials: Sequence[TrialResult]) -> PriceRow:
         late=[trial["trial"] for trial in late],
         ack=[trial["latency"]["due_to_ack"] for trial in late if "due_to_ack" in trial["latency"]],
         delivery=[trial["latency"]["sent_to_delivery"] for trial in late if "sent_to_delivery" in trial["latency"]],
-        tolls=[_toll(kind, [trial for trial in trials if kind in _planned(trial)]) for kind in kinds],
+        tolls=[_toll(kind, [trial for trial in trials if kind in planned(trial)]) for kind in kinds],
     )
-
-
-def _planned(trial: TrialResult) -> list[str]:
-    return [fault["kind"] for fault in trial["plan"]["faults"]]
-
-
-def _paced(trial: TrialResult) -> bool:
-    return any(phase["rate"] is not None for phase in trial["plan"]["workload"]["phases"])
 
 
 def _toll(kind: str, trials: Sequence[TrialResult]) -> Toll:
@@ -60,24 +53,15 @@ def _toll(kind: str, trials: Sequence[TrialResult]) -> Toll:
         claimed=kind in trials[0]["claims"]["survives"],
         verdict=worst(Verdict(trial["verdict"]) for trial in trials),
         acked=[trial["account"]["acked"] for trial in trials],
-        lost=[_told(trial, "lost") for trial in trials],
+        lost=[counted(trial, "lost") for trial in trials],
         window=[_window(trial) for trial in trials],
         holes=[_holes(trial) for trial in trials],
         duplicates=[_duplicates(trial) for trial in trials],
-        recovered=[_told(trial, "recovered") for trial in trials],
-        recovery=[_recovery(trial) for trial in trials],
+        recovered=[counted(trial, "recovered") for trial in trials],
+        recovery=[recovery(trial) for trial in trials],
         refused=[fault["refused"] for fault in faults if fault["refused"] is not None],
         repaired=[fault["repaired"] for fault in faults if fault["repaired"] is not None],
     )
-
-
-def known(trial: TrialResult) -> bool:
-    """Whether what was lost could be told."""
-    return any(check["name"] == "lost" and check["verdict"] != Verdict.UNKNOWN for check in trial["checks"])
-
-
-def _told(trial: TrialResult, what: str) -> int | None:
-    return sum(group[what] for group in trial["groups"]) if known(trial) else None  # type: ignore[literal-required]
 
 
 def _duplicates(trial: TrialResult) -> int | None:
@@ -95,8 +79,3 @@ def _window(trial: TrialResult) -> float | None:
 def _holes(trial: TrialResult) -> int | None:
     holes = (loss["ranges_total"] for loss in trial["losses"] if loss["place"] in KEPT_AFTERWARDS)
     return sum(holes) if known(trial) else None
-
-
-def _recovery(trial: TrialResult) -> float | None:
-    waits = [fault["first_ack"] for fault in trial["faults"]]
-    return max((wait for wait in waits if wait is not None), default=None) if None not in waits else None

@@ -39,10 +39,10 @@ def render_terminal(result: RunResult, style: Style, page: Path | None = None) -
     trials = result["trials"]
     blocks = [_headline(result, style)]
     if result["price"]:
-        blocks.append(_table(price_table.head(result["price"]), price_table.lines(result["price"]), style))
+        blocks.append(text_table(price_table.head(result["price"]), price_table.lines(result["price"]), style))
     elif len(trials) > 1:
         rows = [[trial["trial"], _verdict(trial["verdict"]), *figures(trial)] for trial in trials]
-        blocks.append(_table(COLUMNS, rows, style, numbers=True))
+        blocks.append(text_table(COLUMNS, rows, style, numbers=True))
     if len(trials) <= DETAILED_TRIALS:
         blocks += [_trial(trial, style, named=len(trials) > 1) for trial in trials]
     else:
@@ -75,7 +75,7 @@ def _what_did_not_hold(trial: TrialResult, style: Style) -> str:
 
 def _checks(checks: Sequence[CheckResult], style: Style) -> str:
     rows = [[check["name"], _verdict(check["verdict"]), _seen(check)] for check in checks]
-    return _table(("Check", "Verdict", "Seen"), rows, style) if rows else "No check was made."
+    return text_table(("Check", "Verdict", "Seen"), rows, style) if rows else "No check was made."
 
 
 def _seen(check: CheckResult) -> str:
@@ -131,7 +131,7 @@ def _recovery(fault: FaultResult) -> str:
     return f"at {seconds(fault['begin'])}; {after}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, numbers: bool = False) -> str:
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, numbers: bool = False) -> str:
     """Columns as wide as they need; if the line is full, the last one is broken into lines of its own."""
     columns = list(zip(head, *([clean(cell) for cell in row] for row in rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
