@@ -136,8 +136,18 @@ def test_a_clean_run(tmp_path: Path) -> None:
                 "t": [2.0, 3.0],
                 "cpu": [0.5, 0.25],
                 "rss": [300, 200],
+                "busy": [0.0, 0.0],
             }
         ],
+        "limit": {
+            "side": "unknown",
+            "said": "Which side was the limit cannot be told: the load was too short to be sampled undisturbed.",
+            "generator": None,
+            "broker": None,
+            "disk": None,
+            "machine": None,
+            "others": None,
+        },
         "notes": ["the disk was warm"],
         "plan": {"faults": [{"kind": "kill"}]},
         "broker": {"kind": "test"},

@@ -116,6 +116,19 @@ class Resource(TypedDict):
     t: list[float]
     cpu: list[float]  # cores, per interval
     rss: list[int]
+    busy: list[float]  # of a disk: the part of each interval in which it was busy
+
+
+class Limit(TypedDict):
+    """Which side held the load back, and what each used while it went on undisturbed; None where it was not sampled."""
+
+    side: str  # 'generator', 'broker', 'disk', 'machine', 'none' or 'unknown'
+    said: str  # in words
+    generator: float | None  # cores of the busiest process that sent
+    broker: float | None  # cores of all nodes together
+    disk: float | None  # the part of the time that it was busy
+    machine: float | None  # cores
+    others: float | None  # cores used by programs that were not part of the run
 
 
 class Claimed(TypedDict):
@@ -144,6 +157,7 @@ class TrialResult(TypedDict):
     phases: list[dict[str, Any]]  # name, begin, end
     series: Series
     resources: list[Resource]
+    limit: Limit
     notes: list[str]
     plan: dict[str, Any]
     broker: dict[str, Any]
@@ -179,6 +193,7 @@ class PriceRow(TypedDict):
     verdict: str
     fast: list[str]  # the trials that show how fast
     acked_per_second: list[float | None]
+    limits: list[str]  # which side held it back: see Limit
     late: list[str]  # the trials that show how late, at a rate that it can bear
     ack: list[Latency]  # from due to ack
     delivery: list[Latency]  # from sent to delivery

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 from ackworth.history.reader import Record, open_record
 from ackworth.model.errors import BadRecord
-from ackworth.model.result import Account, Duplicates, GroupAccount, Series, TrialResult
+from ackworth.model.result import Account, Duplicates, GroupAccount, Limit, Series, TrialResult
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.judge import judge
 from ackworth.pipeline.measure import measurements
@@ -144,6 +144,7 @@ def _nothing_yet(record: Record) -> TrialResult:
         "phases": [],
         "series": {name: [] for name in Series.__annotations__},
         "resources": [],
+        "limit": {**dict.fromkeys(Limit.__annotations__), "side": "unknown", "said": ""},
         "notes": list(record.end.notes) if record.end else [],
         "plan": record.trial.plan,
         "broker": record.trial.broker,

@@ -38,6 +38,7 @@ def _row(trials: Sequence[TrialResult]) -> PriceRow:
         verdict=worst(Verdict(trial["verdict"]) for trial in trials),
         fast=[trial["trial"] for trial in fast],
         acked_per_second=[trial["throughput"].get("acked_per_second") for trial in fast],
+        limits=[trial["limit"]["side"] for trial in fast],
         late=[trial["trial"] for trial in late],
         ack=[trial["latency"]["due_to_ack"] for trial in late if "due_to_ack" in trial["latency"]],
         delivery=[trial["latency"]["sent_to_delivery"] for trial in late if "sent_to_delivery" in trial["latency"]],

@@ -22,7 +22,7 @@ def render_csv(rows: Sequence[PriceRow]) -> str:
 
 def _record(row: PriceRow) -> dict[str, object]:
     record: dict[str, object] = {"broker": row["broker"], "version": row["version"], "setting": settings(row)}
-    record |= _ends("acked_per_second", row["acked_per_second"])
+    record |= _ends("acked_per_second", row["acked_per_second"]) | {"limit": ", ".join(dict.fromkeys(row["limits"]))}
     for what, found in (("ack", row["ack"]), ("delivery", row["delivery"])):
         record |= {f"{what}_{name}_ns": _worst(found, name) for name in ("p50", "p99", "p999")}
     for toll in row["tolls"]:

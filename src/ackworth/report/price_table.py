@@ -98,7 +98,8 @@ def _legend() -> Html:
     text = (
         "Lost: acked messages that were gone afterwards, from the least to the most of the repeats. Latencies are at "
         "half of the speed. ✓ held and ✗ broken are against what the broker claims at that setting; "
-        "where it claims nothing, it cannot break its word."
+        "where it claims nothing, it cannot break its word. Limit: which side held the speed back; none means that "
+        "the load waited for answers. If it is the generator, the speed is not the broker's."
     )
     return tag("p", text, class_="quiet")
 
@@ -109,10 +110,14 @@ def _name(row: PriceRow) -> Html:
 
 def _calm(row: PriceRow, anchors: Mapping[str, str]) -> list[Html]:
     return [
-        tag("div", tag("b", span(row["acked_per_second"], rate)), _links(row["fast"], anchors)),
+        tag("div", tag("b", span(row["acked_per_second"], rate)), _limits(row), _links(row["fast"], anchors)),
         tag("div", tag("span", percentiles(row["ack"])), _links(row["late"], anchors)),
         tag("div", tag("span", percentiles(row["delivery"])), _links(row["late"], anchors)),
     ]
+
+
+def _limits(row: PriceRow) -> Html | None:
+    return tag("small", f"limit: {', '.join(dict.fromkeys(row['limits']))}") if row["limits"] else None
 
 
 def _cell(toll: Toll | None, anchors: Mapping[str, str]) -> Html:

@@ -89,6 +89,7 @@ def _facts(trial: TrialResult, style: Style) -> list[str]:
         ("throughput", rates(trial)),
         *((words(name).replace(" to ", "→"), _latency(found)) for name, found in trial["latency"].items()),
         *((f"{fault['name']} {fault['node']}".strip(), _recovery(fault)) for fault in trial["faults"]),
+        ("limit", trial["limit"]["said"]),
         *(("note", note) for note in trial["notes"]),
     ]
     wide = max(len(name) for name, _ in facts)

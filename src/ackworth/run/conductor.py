@@ -11,6 +11,7 @@ Whatever goes wrong on the way becomes a problem in `end.json`, and the verdict 
 import contextlib
 import dataclasses
 import json
+import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -122,12 +123,14 @@ class Conductor:
                 seed=self._seed,
                 t_zero=self._t_zero,
                 wall_zero=datetime.now(UTC).isoformat(),
+                cores=os.cpu_count() or 0,
                 case=self._case,
                 cell=self._cell,
                 repeat=self._repeat,
                 broker={
                     "kind": broker.kind,
                     "version": self._broker.version(),
+                    "embedded": self._broker.embedded,
                     "topology": broker.topology,
                     "settings": self._settings,
                     "disk": "ext4 on a loop device" if self._stage.own_disks else "as the run's directory",

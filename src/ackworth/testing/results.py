@@ -17,6 +17,7 @@ from ackworth.model.result import (
     FaultResult,
     GroupAccount,
     Latency,
+    Limit,
     Loss,
     Resource,
     RunResult,
@@ -99,6 +100,7 @@ def unknown_trial(name: str = "item-2-no-root") -> TrialResult:
         "phases": [],
         "series": empty,
         "resources": [],
+        "limit": {**trial["limit"], "side": "unknown", "said": ""},
         "notes": [reason],
     }
 
@@ -128,7 +130,16 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
         phases=[_phase("send", 0, 20), _phase("restart", 20, 23), _phase("drain", 23, 30)],
         series=series,
         resources=[_resource(who, busy) for who, busy in _PROCESSES.items()],
-        notes=["The generator used 0.6 of 2 cores: the broker was the limit."],
+        limit=Limit(
+            side="disk",
+            said="The disk was the limit (busiest producer 0.30 of a core, disk busy 97%, machine 1.10 of 2 cores).",
+            generator=0.3,
+            broker=None,
+            disk=0.97,
+            machine=1.1,
+            others=0.1,
+        ),
+        notes=["The cut came at 20 s."],
         plan=_plan(name),
         broker={"kind": "brook-sqlite", "version": "SQLite 3.40.1", "settings": {"durability": "full"}},
         claims=Claimed(survives=["kill", "power-cut"], ordered=True, once=True, source="Brook's README"),
@@ -290,6 +301,7 @@ def _resource(who: str, busy: float) -> Resource:
         t=[float(s) for s in range(30)],
         cpu=cpu,
         rss=rss,
+        busy=[0.0] * 30,
     )
 
 
