@@ -144,3 +144,87 @@ def test_a_damaged_record_is_named_in_one_line(
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("ackworth: ") and str(path.name) in line
+
+
+PRICE = """
+name: price
+title: a tiny price list
+overview: price
+workload:
+  producers: 2
+  window: 500
+  batch: 500
+  drain: {quiet: 200ms}
+  phases: [{name: send, duration: 500ms}]
+matrix: {broker: every}
+cases:
+  full: {}
+  half: {workload: {phases: [{name: send, rate: 50% of full, duration: 500ms}]}}
+  kill:
+    repeats: 2
+    faults: [{kind: kill, at: 100ms, within: 200ms, down: 50ms}]
+"""
+
+
+def test_a_price_list(tmp_path: Path) -> None:
+    (tmp_path / "price.yaml").write_text(PRICE)
+    choice = ["--broker", "brook-sqlite", "--set", "broker.settings.durability=normal"]
+    done = ackworth("run", "price.yaml", "--out", "run", "--seed", "3", *choice, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Held: 1 of 1 settings kept what is claimed of them." in done.stdout.replace("✓ HELD  ", "Held: ")
+    result = json.loads((tmp_path / "run" / "results.json").read_text())
+    [row] = result["price"]
+    assert row["settings"] == {"durability": "normal"} and len(row["tolls"][0]["trials"]) == 2
+    assert row["tolls"][0]["lost"] == [0, 0]
+    fast, half, *_ = result["trials"]
+    rate = half["plan"]["workload"]["phases"][0]["rate"]
+    assert rate == pytest.approx(fast["throughput"]["acked_per_second"] / 2, rel=0.01)
+    assert (tmp_path / "run" / "price.csv").read_text().startswith("broker,version,setting,acked_per_second_min,")
+    assert "The price of an ack" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_trial_is_not_chosen_without_the_one_that_sets_its_rate(tmp_path: Path) -> None:
+    (tmp_path / "price.yaml").write_text(PRICE)
+    name = "brook-sqlite,durability=off"
+    done = ackworth("run", "price.yaml", "--only", f"half-{name}", cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        [f"ackworth: trial 'half-{name}' takes its rate from 'full-{name}': add --only full-{name}"],
+    )
+
+
+def test_a_run_again_and_compared(held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    """The same plan and seed; what is not the same any more is told; and the two can be compared."""
+    shutil.copytree(held[0], tmp_path / "first")
+    record = tmp_path / "first" / "run.json"
+    data = json.loads(record.read_text())
+    record.write_text(json.dumps({**data, "environment": {**data["environment"], "cores": 1000}}))
+    done = ackworth("rerun", "first", "--out", "second", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "differs from first: environment.cores: 1000 → " in done.stderr
+    again = json.loads((tmp_path / "second" / "run.json").read_text())
+    assert {name: again[name] for name in ("plan", "size", "seed", "sets", "trials")} == {
+        name: data[name] for name in ("plan", "size", "seed", "sets", "trials")
+    }
+    compared = ackworth("compare", "first", "second", "--threshold", "1000", cwd=tmp_path)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    assert "✓ no regression" in compared.stdout
+    slower = json.loads((tmp_path / "second" / "results.json").read_text())
+    slower["trials"][0]["throughput"]["acked_per_second"] /= 100
+    (tmp_path / "second" / "results.json").write_text(json.dumps(slower))
+    compared = ackworth("compare", "first", "second", "--json", "--threshold", "80%", cwd=tmp_path)
+    assert (compared.returncode, json.loads(compared.stdout)["verdict"]) == (1, "broken")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compare", "a"], "ackworth: a: one run alone cannot be compared: name two or more"),
+        (["compare", "a", "b"], "ackworth: a/results.json: No such file or directory: judge the run again"),
+        (["rerun", "a"], "ackworth: a: no run of Ackworth's (there is no run.json in it)"),
+    ],
+)
+def test_what_cannot_be_compared_or_run_again(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = ackworth(*arguments, cwd=tmp_path)
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 2 and line.startswith(said)

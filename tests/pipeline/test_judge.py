@@ -63,6 +63,22 @@ def test_a_loss_after_a_fault_that_is_not_claimed_is_told(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize(("fault", "verdict"), [(KILL, "broken"), (CUT, "held")])
+def test_a_refusal_to_start_is_held_against_the_claim(tmp_path: Path, fault: Mark, verdict: str) -> None:
+    refused = Mark("refused", fault.name, 3 * SECOND, 3 * SECOND, detail='{"reason": "bad file"}')
+    repaired = Mark("repaired", fault.name, 3 * SECOND, 3 * SECOND, detail='{"said": "fixed"}')
+    result = judged(tmp_path, replace(history(), mark=[fault, refused, repaired]))
+    assert said(result, "started")[0] == verdict
+    assert f"refused to start after {fault.name}: bad file" in said(result, "started")[1]
+    assert (result["faults"][0]["refused"], result["faults"][0]["repaired"]) == ("bad file", "fixed")
+
+
+def test_a_broker_that_starts_is_not_asked_whether_it_did(tmp_path: Path) -> None:
+    result = judged(tmp_path, replace(history(), mark=[KILL]))
+    assert "started" not in [found["name"] for found in result["checks"]]
+    assert (result["faults"][0]["refused"], result["faults"][0]["repaired"]) == (None, None)
+
+
 @pytest.mark.parametrize(("expected", "verdict"), [("none", "broken"), ("claimed", "held"), ("any", "held")])
 def test_what_the_plan_says_of_losses(tmp_path: Path, expected: str, verdict: str) -> None:
     lossy = history(lost=True, plan={"expect": {"lost": expected}})

@@ -45,6 +45,9 @@ def test_a_clean_run(tmp_path: Path) -> None:
     never = {"p90": None, "p99": None, "p999": None, "p9999": None}
     assert result == {
         "trial": "trial",
+        "case": "",
+        "cell": "",
+        "repeat": 1,
         "verdict": "held",
         "sentence": (
             "Held: all 2 acked messages were delivered after 1 kill; 1 unanswered one recovered, nothing doubled."
@@ -106,6 +109,8 @@ def test_a_clean_run(tmp_path: Path) -> None:
                 "ready": 2.0,
                 "first_ack": None,
                 "first_delivery": 1.98,
+                "refused": None,
+                "repaired": None,
                 "detail": {"signal": 9},
             }
         ],
@@ -131,11 +136,22 @@ def test_a_clean_run(tmp_path: Path) -> None:
                 "t": [2.0, 3.0],
                 "cpu": [0.5, 0.25],
                 "rss": [300, 200],
+                "busy": [0.0, 0.0],
             }
         ],
+        "limit": {
+            "side": "unknown",
+            "said": "Which side was the limit cannot be told: the load was too short to be sampled undisturbed.",
+            "generator": None,
+            "broker": None,
+            "disk": None,
+            "machine": None,
+            "others": None,
+        },
         "notes": ["the disk was warm"],
         "plan": {"faults": [{"kind": "kill"}]},
         "broker": {"kind": "test"},
+        "claims": {"survives": ["kill"], "ordered": True, "once": True, "source": "the test"},
     }
     assert [(check["verdict"], check["found"]) for check in result["checks"]] == [("held", 0)] * 9
 

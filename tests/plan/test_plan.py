@@ -4,6 +4,7 @@ import pytest
 
 from ackworth.model.errors import BadInput
 from ackworth.plan import resolve
+from ackworth.plan.brokers import on
 from ackworth.plan.model import BodySize, Moment
 from ackworth.plan.tree import parse
 
@@ -97,7 +98,7 @@ def test_every_shipped_plan_reads_at_both_sizes() -> None:
     assert "reboot" in resolve.shipped()
     for name in resolve.shipped():
         for size in ("small", "published"):
-            assert resolve.trials(resolve.find(name), size)
+            assert resolve.trials(on(resolve.find(name), [], {"a broker": [{}]}), size)
 
 
 def test_the_reboot_plan_is_the_source_at_its_published_size() -> None:

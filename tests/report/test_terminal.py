@@ -29,7 +29,9 @@ def test_one_trial_whole() -> None:
         sent→ack         p50 2.30 ms, p99 14.0 ms, p99.9 24.0 ms, max 41.0 ms, 292 never came back
         sent→delivery    p50 9.90 s, p99 17.6 s, p99.9 never, max 21.0 s, 2,048 never came back
         power-cut brook  at 20.0 s; ready after 1.60 s, first ack after 1.74 s, first delivery after 3.02 s
-        note             The generator used 0.6 of 2 cores: the broker was the limit.
+        limit            The disk was the limit (busiest producer 0.30 of a core, disk busy 97%, machine
+                         1.10 of 2 cores).
+        note             The cut came at 20 s.
 
         Report: runs/reboot/report.html
         """

@@ -192,6 +192,32 @@ def test_a_server_that_refuses_to_start_after_a_cut_says_why(
 
     monkeypatch.setattr(Disk, "mount", mount_damaged)
     told = conduct(*cut("always"))
-    assert "node redis ended with code 1; its last lines: " in told.end.problems[0]
-    assert "Bad file format reading the append only file" in told.end.problems[0]
-    assert judged(told)["verdict"] == "unknown"
+    assert told.marks("refused") == told.marks("repaired") == ["power-cut"]
+    result = judged(told)
+    [fault] = result["faults"]
+    assert "node redis ended with code 1; its last lines: " in fault["refused"]
+    assert "Bad file format reading the append only file" in fault["refused"]
+    assert fault["repaired"].startswith("redis-check-aof --fix: ")
+    # It claims to survive, and neither started nor, when it was repaired, had what it had acked.
+    verdicts = {check["name"]: check["verdict"] for check in result["checks"]}
+    assert (verdicts["started"], verdicts["lost"], result["verdict"]) == ("broken", "broken", "broken")
+    assert lost(told) > 10_000 and told.end.drained
+
+
+def test_without_a_tool_a_refusal_to_start_ends_the_trial(conduct: Conduct, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ackworth.broker.server import Server
+
+    start = Server.start
+
+    def start_once(server: Server) -> None:
+        if server.last_lines():
+            server._command = ["/bin/false"]
+        start(server)
+
+    monkeypatch.setattr(Server, "start", start_once)
+    monkeypatch.setattr(Server, "last_lines", lambda server: server._log.exists() and server._log.read_text()[:1])
+    told = conduct("faults=[{kind: kill, at: 50%, down: 50ms}]", "broker.settings.appendonly=off")
+    assert "node redis ended with code 1" in told.end.problems[0]
+    result = judged(told)
+    assert result["faults"][0]["refused"] and result["faults"][0]["repaired"] is None
+    assert result["verdict"] == "unknown"  # a kill is not among what it claims to survive with the file off

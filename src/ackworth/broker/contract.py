@@ -62,6 +62,15 @@ class Truncatable(Protocol):
         ...
 
 
+@runtime_checkable
+class Repairable(Protocol):
+    """A node whose vendor has a tool for data that it refuses to start with."""
+
+    def repair(self) -> str:
+        """Run the tool on the node, which is down, and say what it said. Raises BrokerFailed."""
+        ...
+
+
 class Broker(Protocol):
     """A kind of broker."""
 

@@ -17,9 +17,11 @@ from ackworth.broker import debian
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program
+from ackworth.model.errors import BrokerFailed
 from ackworth.model.verdict import Claims
 
 PROGRAM = "redis-server"
+REPAIR = "redis-check-aof"
 _PERSISTENCE = {
     "off": ("appendonly no", "save 3600 1 300 100 60 10000"),
     "everysec": ("appendonly yes", "appendfsync everysec", 'save ""'),
@@ -30,6 +32,25 @@ _SURVIVES = {
     "everysec": frozenset({"sigterm", "pause"}),
     "always": frozenset({"sigterm", "kill", "pause", "power-cut"}),
 }
+
+
+class AppendOnly(Server):
+    """A server whose append-only file can be repaired: cut off where it stops making sense."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, data: Path) -> None:
+        super().__init__(name, command, log)
+        self._data = data
+
+    def repair(self) -> str:
+        tool = [find_program(REPAIR) or REPAIR, "--fix", *map(str, self._data.glob("appendonlydir/*.manifest"))]
+        try:
+            done = subprocess.run(tool, input="y\n", capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise BrokerFailed(f"{REPAIR} cannot be started: {error.strerror}") from error
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        if done.returncode:
+            raise BrokerFailed(f"{REPAIR} could not repair it: {' | '.join(lines[-3:])}")
+        return f"{REPAIR} --fix: {lines[-1]}"
 
 
 class RedisStreams:
@@ -78,7 +99,11 @@ class RedisStreams:
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.conf"
         file.write_text(configuration(place, settings["appendonly"]))
-        return Server(name, [find_program(PROGRAM) or PROGRAM, file], place.logs / f"{name}.log")
+        command = [find_program(PROGRAM) or PROGRAM, str(file)]
+        log = place.logs / f"{name}.log"
+        if settings["appendonly"] == "off":
+            return Server(name, command, log)  # for a snapshot Redis has a tool that checks, and none that repairs
+        return AppendOnly(name, command, log, place.data)
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["redis"].ports["client"]}

@@ -33,6 +33,18 @@ def find(name: str) -> Broker:
     return known[name]
 
 
+def levels(broker: Broker) -> list[dict[str, Any]]:
+    """The settings that a table of what each costs has a row for: the defaults, and each other value on its own."""
+    defaults = settle(broker, {})
+    others = [
+        {**defaults, name: value}
+        for name, setting in broker.settings.items()
+        for value in setting.values
+        if value != setting.default
+    ]
+    return [defaults, *others]
+
+
 def settle(broker: Broker, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The broker's settings, defaults filled in. Raises BadInput for what it does not know."""
     for name, value in asked.items():

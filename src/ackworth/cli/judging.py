@@ -13,6 +13,8 @@ from ackworth.history.settle import settle
 from ackworth.model.errors import BadRecord
 from ackworth.model.result import RunResult, TrialResult
 from ackworth.model.verdict import Verdict, worst
+from ackworth.report import price
+from ackworth.report.price_table import sentence as price_sentence
 from ackworth.report.terminal import Style, render_terminal
 from ackworth.run import directory, traces
 
@@ -74,13 +76,19 @@ def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunRes
         "verdict": verdict,
         "sentence": _sentence(verdict, trials, missing),
         "trials": trials,
+        "price": price.rows(trials),
         "published": _published(trials),
         "environment": run.environment,
     }
 
 
 def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -> str:
-    """One trial speaks for itself; of several, those that did not hold speak, and if all held, their number does."""
+    """One trial speaks for itself; of several, those that did not hold speak, and if all held, their number does.
+
+    A price list speaks of its settings.
+    """
+    if (rows := price.rows(trials)) and not missing:
+        return price_sentence(rows, verdict)
     if len(trials) == 1 and not missing:
         return trials[0]["sentence"]
     told = [f"{trial['trial']}: {trial['sentence']}" for trial in trials if trial["verdict"] != Verdict.HELD]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import ackworth
 from ackworth.model.errors import AckworthError
 
-COMMANDS = ("run", "check", "report", "plans", "brokers", "doctor")
+COMMANDS = ("run", "rerun", "check", "compare", "report", "plans", "brokers", "doctor")
 EXIT_CODES = "exit codes: 0 held, 1 broken, 2 unknown or bad input"
 
 

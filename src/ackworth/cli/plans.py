@@ -2,10 +2,12 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ackworth.plan import resolve
-from ackworth.plan.model import Plan
+from ackworth.plan.brokers import on
+from ackworth.plan.resolve import TrialPlan
 
 HELP = "list the plans that ship, with their trials"
 
@@ -27,19 +29,32 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    tree = resolve.find(name)
+    tree = on(resolve.find(name), [], {"a broker": [{}]})  # what it asks of every broker, it asks of each
     small, published = resolve.trials(tree, "small"), resolve.trials(tree, "published")
     return {
         "name": name,
         "title": small[0].plan.title,
         "about": small[0].plan.about.strip(),
         "trials": [
-            {"name": s.name, "small": _extent(s.plan), "published": _extent(p.plan)}
-            for s, p in zip(small, published, strict=True)
+            {
+                "name": trial.case or trial.name,
+                "small": _extent(trial, small),
+                "published": _extent(_same(trial, published), published),
+            }
+            for trial in small
+            if trial.repeat == 1
         ],
     }
 
 
-def _extent(plan: Plan) -> str:
+def _same(trial: TrialPlan, among: Sequence[TrialPlan]) -> TrialPlan:
+    """The trial at another size, where it may be repeated more often."""
+    return next(other for other in among if (other.case, other.cell) == (trial.case, trial.cell))
+
+
+def _extent(trial: TrialPlan, among: Sequence[TrialPlan]) -> str:
+    plan = trial.plan
     load = ", ".join(f"{p.messages:,} messages" if p.messages else f"{p.duration:g} s" for p in plan.workload.phases)
-    return " and ".join([load, *(fault.kind for fault in plan.faults)])
+    repeats = sum((other.case, other.cell) == (trial.case, trial.cell) for other in among)
+    often = f" ({repeats} times)" if repeats > 1 else ""
+    return " and ".join([load, *(fault.kind for fault in plan.faults)]) + often

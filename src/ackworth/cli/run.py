@@ -13,13 +13,14 @@ from ackworth.cli import judging
 from ackworth.cli.progress import Progress
 from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
-from ackworth.model.errors import BadInput
+from ackworth.model.errors import BadInput, Unavailable
 from ackworth.model.words import nearest
 from ackworth.plan import resolve
+from ackworth.plan.brokers import asks_for_every, on
 from ackworth.plan.model import CONSUMER, Workload
 from ackworth.plan.resolve import TrialPlan
-from ackworth.plan.tree import SIZES
-from ackworth.run import directory, environment, space, traces
+from ackworth.plan.tree import SIZES, Tree
+from ackworth.run import directory, environment, rates, space, traces
 from ackworth.run.conductor import Conductor
 
 HELP = "run a plan and judge it"
@@ -29,21 +30,39 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "plan", metavar="PLAN", help="a plan that ships (see `ackworth plans`) or the path of your own"
     )
-    command.add_argument("--broker", metavar="B", help="the broker, instead of the plan's (see `ackworth brokers`)")
+    command.add_argument(
+        "--broker",
+        metavar="B",
+        action="append",
+        default=[],
+        help="the broker, instead of the plan's (see `ackworth brokers`); repeatable",
+    )
     command.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="change a key of the plan; repeatable"
     )
     command.add_argument("--only", metavar="TRIAL", action="append", default=[], help="only this trial; repeatable")
     command.add_argument("--size", choices=SIZES, default="small", help="how large: small (default) or as published")
+    command.add_argument("--repeats", metavar="N", type=_count, help="how often each trial, instead of the plan's")
     command.add_argument("--out", metavar="DIR", type=Path, help="where the run goes (default: runs/PLAN-TIME)")
     command.add_argument("--seed", metavar="N", type=int, help="makes everything random the same again")
     judging.arguments(command)
 
 
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 1")
+    return int(text)
+
+
 def main(args: argparse.Namespace) -> int:
-    tree = resolve.find(args.plan)
-    sets = [*([f"broker.kind={args.broker}"] if args.broker else []), *args.set]
-    trials = _chosen(resolve.trials(tree, args.size, sets), args.only)
+    return carry_out(resolve.find(args.plan), args)
+
+
+def carry_out(tree: Tree, args: argparse.Namespace) -> int:
+    """Run the plan of a tree as the arguments say, and judge it."""
+    brokers = _brokers(tree, args.broker)
+    on_brokers = on(tree, brokers, {name: registry.levels(registry.find(name)) for name in brokers})
+    trials = _chosen(resolve.trials(on_brokers, args.size, args.set, args.repeats), args.only)
     _check(trials)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     path = args.out or directory.default_out(trials[0].plan.name)
@@ -59,8 +78,10 @@ def main(args: argparse.Namespace) -> int:
         title=trials[0].plan.title,
         size=args.size,
         seed=seed,
-        sets=tuple(sets),
+        sets=tuple(args.set),
         trials=tuple(trial.name for trial in trials),
+        brokers=tuple(brokers),
+        repeats=args.repeats,
         started=datetime.now(UTC).isoformat(),
         ackworth=ackworth.__version__,
         environment=environment.describe(path),
@@ -71,12 +92,23 @@ def main(args: argparse.Namespace) -> int:
     return judging.judge_and_report(path, args, progress)
 
 
+def _brokers(tree: Tree, named: list[str]) -> list[str]:
+    """Those that were named; if none was, and the plan asks for every broker, those that can run here."""
+    if named or not asks_for_every(tree):
+        return list(dict.fromkeys(named))
+    return [name for name, broker in registry.brokers().items() if broker.missing() is None]
+
+
 def _chosen(trials: list[TrialPlan], only: list[str]) -> list[TrialPlan]:
     known = [trial.name for trial in trials]
     for name in only:
         if name not in known:
             raise BadInput(f"the plan has no trial '{name}'{nearest(name, known)}")
-    return [trial for trial in trials if not only or trial.name in only]
+    chosen = [trial for trial in trials if not only or trial.name in only]
+    for trial in chosen:
+        if (needed := resolve.referred(trial, trials)) and not resolve.referred(trial, chosen):
+            raise BadInput(f"trial '{trial.name}' takes its rate from '{needed[0].name}': add --only {needed[0].name}")
+    return chosen
 
 
 def _check(trials: list[TrialPlan]) -> None:
@@ -111,7 +143,12 @@ def _conduct(path: Path, run: directory.Run, trials: list[TrialPlan], progress: 
             for number, trial in enumerate(trials, 1):
                 progress.begin(f"[{number}/{len(trials)}] {trial.name}")
                 seed = run.seed + number - 1
-                end = Conductor(trial, path / "trials" / trial.name, run.run, seed, progress).run()
+                try:
+                    ready = rates.settled(trial, trials, path / "trials")
+                except Unavailable as error:
+                    progress.say(f"{trial.name}: not begun: {error}")
+                    continue
+                end = Conductor(ready, path / "trials" / trial.name, run.run, seed, progress).run()
                 progress.end([*end.problems, *end.notes])
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -40,6 +40,10 @@ class Trial:
     t_zero: int  # the monotonic clock at the start, nanoseconds
     wall_zero: str  # the wall clock at t_zero, ISO 8601 with zone
     broker: dict[str, Any]  # kind, version, settings, topology, filesystem
+    cores: int = 0  # of the machine; 0 if not recorded
+    case: str = ""  # of the plan
+    cell: str = ""  # of the plan's matrix
+    repeat: int = 1  # which of the repeats of this case in this cell
     version: int = VERSION
 
 

@@ -106,8 +106,8 @@ DELIVERED = Table(
 MARK = Table(
     "mark",
     (
-        Column("what", "string", False, "'fault', 'phase', 'restart', 'ready', 'worker-died', 'note'"),
-        Column("name", "string", False, "which fault, which phase, which worker"),
+        Column("what", "string", False, "'fault', 'phase', 'refused' (to start), 'repaired', 'ready', 'worker-died'"),
+        Column("name", "string", False, "which fault (also of what followed it), which phase, which worker"),
         Column("node", "string", False, "the node it happened to; empty if none"),
         _number("t_begin", "when it began"),
         _number("t_end", "when it was over; of a fault, when the strike was complete"),

@@ -88,6 +88,8 @@ class FaultResult(TypedDict):
     ready: float | None  # when the node answered its protocol again
     first_ack: float | None  # seconds from the fault's beginning to the first ack after it
     first_delivery: float | None
+    refused: str | None  # why the node did not start again by itself; None if it did
+    repaired: str | None  # what the vendor's repair tool said; None if it was not needed, or there is none
     detail: dict[str, Any]
 
 
@@ -114,10 +116,35 @@ class Resource(TypedDict):
     t: list[float]
     cpu: list[float]  # cores, per interval
     rss: list[int]
+    busy: list[float]  # of a disk: the part of each interval in which it was busy
+
+
+class Limit(TypedDict):
+    """Which side held the load back, and what each used while it went on undisturbed; None where it was not sampled."""
+
+    side: str  # 'generator', 'broker', 'disk', 'machine', 'none' or 'unknown'
+    said: str  # in words
+    generator: float | None  # cores of the busiest process that sent
+    broker: float | None  # cores of all nodes together
+    disk: float | None  # the part of the time that it was busy
+    machine: float | None  # cores
+    others: float | None  # cores used by programs that were not part of the run
+
+
+class Claimed(TypedDict):
+    """What the broker, at its settings, promises."""
+
+    survives: list[str]  # the faults after which every acked message is still there
+    ordered: bool
+    once: bool
+    source: str  # who says so, and where
 
 
 class TrialResult(TypedDict):
     trial: str
+    case: str  # of the plan
+    cell: str  # of the plan's matrix
+    repeat: int  # which of the repeats of this case in this cell
     verdict: str
     sentence: str
     checks: list[CheckResult]
@@ -130,10 +157,47 @@ class TrialResult(TypedDict):
     phases: list[dict[str, Any]]  # name, begin, end
     series: Series
     resources: list[Resource]
+    limit: Limit
     notes: list[str]
     plan: dict[str, Any]
     broker: dict[str, Any]
+    claims: Claimed
     judging: dict[str, Any]  # seconds, events, events_per_second, spark, master
+
+
+class Toll(TypedDict):
+    """What one kind of fault took at one setting; a value for each repeat, None where it could not be told."""
+
+    fault: str
+    trials: list[str]
+    claimed: bool  # whether the broker claims that an acked message survives it
+    verdict: str
+    acked: list[int | None]
+    lost: list[int | None]  # acked and gone
+    window: list[float | None]  # seconds: how long before the fault the first ack lies that was lost; 0 if none was
+    holes: list[int | None]  # stretches of lost messages after which something older than the fault was kept
+    duplicates: list[int | None]
+    recovered: list[int | None]  # not answered, and there all the same
+    recovery: list[float | None]  # seconds from the fault to the first ack after it
+    refused: list[str]  # why it did not start again by itself, of each time that it did not
+    repaired: list[str]  # what the vendor's repair tool said
+
+
+class PriceRow(TypedDict):
+    """A broker at one setting: how fast, how late, and what faults take."""
+
+    broker: str
+    version: str
+    settings: dict[str, Any]
+    source: str  # where the claims are made
+    verdict: str
+    fast: list[str]  # the trials that show how fast
+    acked_per_second: list[float | None]
+    limits: list[str]  # which side held it back: see Limit
+    late: list[str]  # the trials that show how late, at a rate that it can bear
+    ack: list[Latency]  # from due to ack
+    delivery: list[Latency]  # from sent to delivery
+    tolls: list[Toll]
 
 
 class RunResult(TypedDict):
@@ -147,5 +211,6 @@ class RunResult(TypedDict):
     verdict: str
     sentence: str
     trials: list[TrialResult]
+    price: list[PriceRow]  # if the plan asks for that overview
     published: list[dict[str, Any]]  # source, hardware, rows: [{what, value}], trial (absent: all of them)
     environment: dict[str, Any]  # cpu, cores, memory, kernel, filesystem, python, java, versions

@@ -57,6 +57,8 @@ def judge(context: Context, end: End | None, findings: Findings) -> TrialResult:
     case = Case(context, end, findings)
     checks = [_attempt(name, needs, check, case) for name, (needs, check) in CHECKS.items()]
     asked = [_attempt(n, needs, c, case) for n, (needs, c) in EXPECTED.items() if case.expect.get(n) is not None]
+    if context.marked("refused"):
+        checks.append(_attempt("started", (), _started, case))
     result = findings.result
     result["checks"] = [_plain(check) for check in (*checks, *asked)]
     result["verdict"] = worst(check.verdict for check in (*checks, *asked))
@@ -124,6 +126,15 @@ def _loss_allowed(case: Case) -> str | None:
     if expected == CLAIMED and beyond:
         return f"and the broker does not claim to survive {beyond[0]}"
     return None
+
+
+def _started(case: Case) -> Check:
+    """A refusal to start is evidence, whatever became of the run afterwards."""
+    refused = case.context.marked("refused")
+    allowed = _loss_allowed(case)
+    seen = f"{refused[0].node} refused to start after {refused[0].name}: {refused[0].detail['reason']}"
+    verdict = Verdict.HELD if allowed else Verdict.BROKEN
+    return _measured("started", len(refused), verdict, f"{seen}, {allowed}" if allowed else seen)
 
 
 def _duplicates(case: Case) -> Check:
@@ -241,6 +252,7 @@ RULES = {
     "duplicates": "nothing is delivered twice without a reason",
     "reordered": "a producer's messages of one topic reach a consumer in the order of sending",
     "account": "every message of the record was sent once and has at most one outcome",
+    "started": "a broker that claims to survive a fault starts again after it, without repair",
     "complete": "the run did all that its plan asked for, and all groups were drained",
     "attempts": "a message that is refused each time is delivered exactly as often as expected",
     "min_throughput": "acked messages a second, at least",

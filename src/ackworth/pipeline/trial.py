@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 from ackworth.history.reader import Record, open_record
 from ackworth.model.errors import BadRecord
-from ackworth.model.result import Account, Duplicates, GroupAccount, Series, TrialResult
+from ackworth.model.result import Account, Duplicates, GroupAccount, Limit, Series, TrialResult
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.judge import judge
 from ackworth.pipeline.measure import measurements
@@ -121,6 +121,9 @@ def _nothing_yet(record: Record) -> TrialResult:
     found["duplicates"] = dict.fromkeys(Duplicates.__annotations__)
     result = {
         "trial": record.trial.name,
+        "case": record.trial.case,
+        "cell": record.trial.cell,
+        "repeat": record.trial.repeat,
         "account": dict.fromkeys(Account.__annotations__) | {"reasons": {}},
         "groups": [{**copy.deepcopy(found), "name": g.name} for g in record.trial.groups],
         "losses": [],
@@ -130,8 +133,10 @@ def _nothing_yet(record: Record) -> TrialResult:
         "phases": [],
         "series": {name: [] for name in Series.__annotations__},
         "resources": [],
+        "limit": {**dict.fromkeys(Limit.__annotations__), "side": "unknown", "said": ""},
         "notes": list(record.end.notes) if record.end else [],
         "plan": record.trial.plan,
         "broker": record.trial.broker,
+        "claims": {**vars(record.trial.claims), "survives": sorted(record.trial.claims.survives)},
     }
     return cast(TrialResult, result)

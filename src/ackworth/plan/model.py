@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackworth.plan import reader
-from ackworth.plan.reader import Reader, Wrong, key, many, one
+from ackworth.plan.reader import RateOf, Reader, Wrong, key, many, one
 from ackworth.plan.tree import Tree
 
 CONSUMER = "consumer"  # as a fault's `node`: one consumer process, by chance
@@ -68,7 +68,7 @@ class Phase:
     name: str = key("what the report calls it", reader.text)
     messages: int | None = key("messages to send in it, by all producers together", reader.whole(1), default=None)
     duration: float | None = key("how long it lasts", reader.duration, default=None)
-    rate: float | None = key(
+    rate: float | RateOf | None = key(
         "messages a second, by all producers together (open loop), or max", reader.rate, default=None
     )
 
@@ -279,6 +279,11 @@ class Plan:
     workload: Workload = key("what is sent and who reads it", one(Workload))
     faults: tuple[FaultPlan, ...] = key("what is broken, and when", many(FaultPlan), default=())
     expect: Expect = key("what must hold", one(Expect), default=Expect())
+    overview: str = key(
+        "what the report begins with: a line for each trial, or a row for each broker at each setting",
+        reader.choice("trials", "price"),
+        default="trials",
+    )
     published: tuple[dict[str, Any], ...] = key(
         "tables of the source, shown beside what was measured", reader.tables, default=()
     )

@@ -133,9 +133,21 @@ def duration(tree: Tree) -> float:
     return found
 
 
-@_reader("'max' or a number of messages a second")
-def rate(tree: Tree) -> float | None:
-    return None if tree.value == "max" else float(positive.read(tree, ""))
+@dataclass(frozen=True)
+class RateOf:
+    """A part of what another case of the plan reached, on the same broker at the same settings."""
+
+    share: float
+    case: str
+
+
+@_reader("'max', a number of messages a second, or a part of what an earlier case reached, such as '50% of full'")
+def rate(tree: Tree) -> float | RateOf | None:
+    if tree.value == "max":
+        return None
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)% of (\S+)", str(tree.value)):
+        return RateOf(float(match[1]) / 100, match[2])
+    return float(positive.read(tree, ""))
 
 
 def choice(*values: str) -> Reader:

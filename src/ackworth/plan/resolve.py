@@ -1,4 +1,4 @@
-"""From a plan file to its trials: cases x matrix, at a size, with --set on top.
+"""From a plan file to its trials: cases x matrix x repeats, at a size, with --set on top.
 
     base <- case <- matrix cell <- --set, and then the size is chosen
 
@@ -10,20 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from ackworth.model.errors import BadInput
 from ackworth.model.words import nearest
-from ackworth.plan import reader
+from ackworth.plan import brokers, reader
 from ackworth.plan.model import Plan
+from ackworth.plan.reader import RateOf
 from ackworth.plan.tree import SIZES, Place, Tree, for_size, load, overlay, parse, put
 
-VARIATIONS = ("cases", "matrix")
+VARIATIONS = ("cases", "matrix", "repeats")
+
+Cell = list[tuple[str, Tree]]
 
 
 @dataclass(frozen=True)
 class TrialPlan:
     name: str  # unique within the run, fit for a directory
     plan: Plan
+    case: str = ""
+    cell: str = ""  # of the matrix
+    repeat: int = 1
 
 
 def shipped() -> dict[str, Path]:
@@ -42,24 +49,63 @@ def find(name: str) -> Tree:
     raise BadInput(f"unknown plan '{name}'{nearest(name, known)}; a plan of your own is named by its path")
 
 
-def trials(tree: Tree, size: str, sets: Sequence[str] = ()) -> list[TrialPlan]:
-    """Every trial of the plan. Raises BadInput."""
+def trials(tree: Tree, size: str, sets: Sequence[str] = (), repeats: int | None = None) -> list[TrialPlan]:
+    """Every trial of the plan; `repeats` instead of what it says of them. Raises BadInput."""
     if size not in SIZES:
         raise BadInput(f"unknown size '{size}'{nearest(size, SIZES)}")
     if tree.mapping is None:
         raise BadInput(f"{tree.place}: a plan is a mapping of keys, this is a {type(tree.value).__name__}")
-    base = Tree({k: v for k, v in tree.mapping.items() if k not in VARIATIONS}, tree.place)
+    base = _without(tree, *VARIATIONS)
     changes = [_set(text) for text in sets]
     found = []
     for case_name, case in _cases(tree.mapping.get("cases")):
+        often = repeats or _repeats((case.mapping or {}).get("repeats") or tree.mapping.get("repeats"), size)
         for cell_name, cell in _cells(tree.mapping.get("matrix")):
-            whole = overlay(base, case)
+            whole = overlay(base, _without(case, "repeats"))
             for path, leaf in (*cell, *changes):
                 whole = put(whole, path, leaf)
-            whole = for_size(whole, size)
-            name = "-".join(filter(None, (case_name, cell_name))) or "trial"
-            found.append(TrialPlan(name, reader.read(Plan, whole)))
+            if not _contradicted(cell, whole):
+                plan = reader.read(Plan, for_size(whole, size))
+                found += [_trial(plan, case_name, cell_name, n, often) for n in range(1, often + 1)]
+    if not found:
+        raise BadInput(f"--set {' --set '.join(sets)}: leaves nothing of the plan's matrix: choose among its values")
+    _check_references(found, tree.place)
     return found
+
+
+def _trial(plan: Plan, case: str, cell: str, repeat: int, repeats: int) -> TrialPlan:
+    parts = (case, cell, str(repeat) if repeats > 1 else "")
+    return TrialPlan("-".join(filter(None, parts)) or "trial", plan, case, cell, repeat)
+
+
+def referred(trial: TrialPlan, among: Sequence[TrialPlan]) -> list[TrialPlan]:
+    """The trials whose speed a trial's rates are parts of."""
+    cases = {phase.rate.case for phase in trial.plan.workload.phases if isinstance(phase.rate, RateOf)}
+    return [other for other in among if other.case in cases and other.cell == trial.cell]
+
+
+def _check_references(found: Sequence[TrialPlan], place: Place) -> None:
+    for number, trial in enumerate(found):
+        for phase in trial.plan.workload.phases:
+            earlier = [other.case for other in found[:number] if other.cell == trial.cell]
+            if isinstance(phase.rate, RateOf) and phase.rate.case not in earlier:
+                raise BadInput(
+                    f"{place}: the rate of phase '{phase.name}' is a part of '{phase.rate.case}', "
+                    f"but no earlier case has that name{nearest(phase.rate.case, earlier)}"
+                )
+
+
+def _without(tree: Tree, *keys: str) -> Tree:
+    return tree if tree.mapping is None else Tree({k: v for k, v in tree.mapping.items() if k not in keys}, tree.place)
+
+
+def _repeats(tree: Tree | None, size: str) -> int:
+    if tree is None:
+        return 1
+    value = for_size(tree, size).value
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise BadInput(f"{tree.place}: key 'repeats' is {value!r}, but must be a whole number of at least 1")
+    return value
 
 
 def _cases(tree: Tree | None) -> list[tuple[str, Tree]]:
@@ -70,14 +116,16 @@ def _cases(tree: Tree | None) -> list[tuple[str, Tree]]:
     return [(_name(name, case.place), case) for name, case in tree.value.items()]
 
 
-def _cells(tree: Tree | None) -> list[tuple[str, list[tuple[str, Tree]]]]:
+def _cells(tree: Tree | None) -> list[tuple[str, Cell]]:
     if tree is None:
         return [("", [])]
     axes = [_axis(path, values) for path, values in (tree.mapping or {"": tree}).items()]
     return [("-".join(_cell_name(*pair) for pair in cell), list(cell)) for cell in itertools.product(*axes)]
 
 
-def _axis(path: str, values: Tree) -> list[tuple[str, Tree]]:
+def _axis(path: str, values: Tree) -> Cell:
+    if path == brokers.AXIS and values.value == brokers.EVERY:
+        raise BadInput(f"{values.place}: `{path}: {brokers.EVERY}` needs to know which brokers there are")
     if not path or not isinstance(values.value, list) or not values.value:
         raise BadInput(
             f"{values.place}: key 'matrix' must map dotted keys to lists of values, such as "
@@ -86,7 +134,17 @@ def _axis(path: str, values: Tree) -> list[tuple[str, Tree]]:
     return [(path, leaf) for leaf in values.value]
 
 
+def _contradicted(cell: Cell, whole: Tree) -> bool:
+    """Whether --set has made a broker of the matrix another one: then its row is not asked for."""
+    broker: dict[str, Any] = whole.mapping["broker"].plain() if whole.mapping and "broker" in whole.mapping else {}
+    asked = [leaf.plain() for path, leaf in cell if path == brokers.AXIS]
+    return any(broker.get(key) != value for row in asked for key, value in row.items())
+
+
 def _cell_name(path: str, leaf: Tree) -> str:
+    if path == brokers.AXIS:
+        broker = leaf.plain()
+        return _name(",".join([broker["kind"], *(f"{k}={v}" for k, v in broker["settings"].items())]), leaf.place)
     return _name(f"{path.rsplit('.', 1)[-1]}={leaf.plain()}", leaf.place)
 
 

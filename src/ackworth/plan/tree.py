@@ -114,6 +114,15 @@ def _tree(loader: yaml.SafeLoader, node: yaml.Node, file: str) -> Tree:
     return Tree(loader.construct_object(node), place)
 
 
+def plant(value: Any, place: Place) -> Tree:
+    """Plain data as a tree, all of it from one place."""
+    if isinstance(value, dict):
+        return Tree({str(key): plant(child, place) for key, child in value.items()}, place)
+    if isinstance(value, list):
+        return Tree([plant(child, place) for child in value], place)
+    return Tree(value, place)
+
+
 def overlay(base: Tree, over: Tree) -> Tree:
     """Mappings are merged key by key; anything else is replaced."""
     below, above = base.mapping, over.mapping

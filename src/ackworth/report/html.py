@@ -8,6 +8,7 @@ from importlib.resources import files
 from ackworth.model.result import RunResult, TrialResult
 from ackworth.model.verdict import Verdict
 from ackworth.report.markup import Html, table, tag
+from ackworth.report.price_table import section as price_section
 from ackworth.report.summary import COLUMNS, figures
 from ackworth.report.text import SYMBOLS, outline, quantity
 from ackworth.report.trial import badge, trial_sections
@@ -75,6 +76,8 @@ def _overview(result: RunResult) -> Html | None:
     trials = result["trials"]
     if len(trials) < 2:
         return None
+    if result["price"]:
+        return price_section(result["price"], {t["trial"]: f"#trial-{n}" for n, t in enumerate(trials, 1)})
     rows = [
         [tag("a", trial["trial"], href=f"#trial-{number}"), badge(trial["verdict"]), *figures(trial)]
         for number, trial in enumerate(trials, 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ackworth.model.result import CheckResult, FaultResult, GroupAccount, Latency, RunResult, TrialResult
+from ackworth.report import price_table
 from ackworth.report.summary import COLUMNS, NEVER, absent, figures, rates
 from ackworth.report.text import SYMBOLS, clean, count, duration, fields, seconds, words
 
@@ -37,9 +38,11 @@ class Style:
 def render_terminal(result: RunResult, style: Style, page: Path | None = None) -> str:
     trials = result["trials"]
     blocks = [_headline(result, style)]
-    if len(trials) > 1:
+    if result["price"]:
+        blocks.append(text_table(price_table.head(result["price"]), price_table.lines(result["price"]), style))
+    elif len(trials) > 1:
         rows = [[trial["trial"], _verdict(trial["verdict"]), *figures(trial)] for trial in trials]
-        blocks.append(_table(COLUMNS, rows, style, numbers=True))
+        blocks.append(text_table(COLUMNS, rows, style, numbers=True))
     if len(trials) <= DETAILED_TRIALS:
         blocks += [_trial(trial, style, named=len(trials) > 1) for trial in trials]
     else:
@@ -72,7 +75,7 @@ def _what_did_not_hold(trial: TrialResult, style: Style) -> str:
 
 def _checks(checks: Sequence[CheckResult], style: Style) -> str:
     rows = [[check["name"], _verdict(check["verdict"]), _seen(check)] for check in checks]
-    return _table(("Check", "Verdict", "Seen"), rows, style) if rows else "No check was made."
+    return text_table(("Check", "Verdict", "Seen"), rows, style) if rows else "No check was made."
 
 
 def _seen(check: CheckResult) -> str:
@@ -86,6 +89,7 @@ def _facts(trial: TrialResult, style: Style) -> list[str]:
         ("throughput", rates(trial)),
         *((words(name).replace(" to ", "→"), _latency(found)) for name, found in trial["latency"].items()),
         *((f"{fault['name']} {fault['node']}".strip(), _recovery(fault)) for fault in trial["faults"]),
+        ("limit", trial["limit"]["said"]),
         *(("note", note) for note in trial["notes"]),
     ]
     wide = max(len(name) for name, _ in facts)
@@ -128,7 +132,7 @@ def _recovery(fault: FaultResult) -> str:
     return f"at {seconds(fault['begin'])}; {after}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, numbers: bool = False) -> str:
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, numbers: bool = False) -> str:
     """Columns as wide as they need; if the line is full, the last one is broken into lines of its own."""
     columns = list(zip(head, *([clean(cell) for cell in row] for row in rows), strict=True))
     widths = [max(map(len, column)) for column in columns]

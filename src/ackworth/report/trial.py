@@ -40,7 +40,7 @@ def trial_sections(result: RunResult, trial: TrialResult, limit: int) -> Html:
         _section("Where the losses lie", *(loss_section(loss) for loss in trial["losses"])),
         _section("Recovery", _recovery(trial["faults"])),
         _section("Published beside measured", *(_published(result, found) for found in comparisons(result, trial))),
-        _section("Resources", _resources(trial)),
+        _section("Resources", _limit(trial), _resources(trial)),
         _section("Notes", bullets(trial["notes"])),
         _section("What the power cut cannot show", _blind_spots(trial["faults"])),
         _section(
@@ -124,6 +124,10 @@ def _machine(result: RunResult) -> str:
     cores, memory = environment.get("cores"), environment.get("memory_bytes")
     known = [environment.get("cpu"), cores and f"{cores} cores", memory and size(memory)]
     return ", ".join(str(part) for part in known if part) or UNKNOWN
+
+
+def _limit(trial: TrialResult) -> Html | None:
+    return tag("p", trial["limit"]["said"]) if trial["limit"]["said"] else None
 
 
 def _resources(trial: TrialResult) -> Html | None:

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -32,9 +33,10 @@ from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
 from ackworth.model.errors import AckworthError, BrokerFailed
 from ackworth.plan.model import CONSUMER, FaultPlan, Phase
+from ackworth.plan.reader import RateOf
 from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
-from ackworth.run.crew import Crew, shares
+from ackworth.run.crew import Crew, WorkerFailed, shares
 from ackworth.run.scribe import ScribeProcess
 from ackworth.run.stage import Stage
 from ackworth.run.watch import Watch
@@ -62,6 +64,7 @@ class Reporter(Protocol):
 class Conductor:
     def __init__(self, trial: TrialPlan, directory: Path, run: str, seed: int, reporter: Reporter) -> None:
         self._name, self._plan, self._directory = trial.name, trial.plan, directory.resolve()
+        self._case, self._cell, self._repeat = trial.case, trial.cell, trial.repeat
         self._run, self._seed, self._reporter = run, seed, reporter
         self._broker = registry.find(trial.plan.broker.kind)
         self._settings = registry.settle(self._broker, trial.plan.broker.settings)
@@ -124,9 +127,14 @@ class Conductor:
                 seed=self._seed,
                 t_zero=self._t_zero,
                 wall_zero=datetime.now(UTC).isoformat(),
+                cores=os.cpu_count() or 0,
+                case=self._case,
+                cell=self._cell,
+                repeat=self._repeat,
                 broker={
                     "kind": broker.kind,
                     "version": self._broker.version(),
+                    "embedded": self._broker.embedded,
                     "topology": broker.topology,
                     "settings": self._settings,
                     "disk": "ext4 on a loop device" if self._stage.own_disks else "as the run's directory",
@@ -243,6 +251,7 @@ class Conductor:
             for producer, (base, last) in self._quotas.items()
             if producer not in busy and self._next_seq(producer) < last
         ]
+        assert not isinstance(self._phase.rate, RateOf), "run.rates makes numbers of them"
         rate = self._phase.rate and self._phase.rate / self._plan.workload.producers
         self._crew.produce(entries, rate)
 
@@ -298,7 +307,7 @@ class Conductor:
             self._crew.finish("produce")
         self._pass(begin + int(plan.down * SECOND))
         mend()
-        self._await_broker()
+        self._bring_back(plan.kind, nodes)
         ready = time.monotonic_ns()
         for node in nodes:
             self._mark("ready", plan.kind, node.name, ready, ready)
@@ -309,6 +318,22 @@ class Conductor:
         if name != CONSUMER:
             return self._stage.choose(name, self._chance)
         return [self._chance.choice(self._crew.role("consume"))]
+
+    def _bring_back(self, kind: str, nodes: Sequence[Node]) -> None:
+        """Until they answer their protocol again; what refuses to start is repaired, where there is a tool for it."""
+        try:
+            self._await_broker()
+        except (BrokerFailed, WorkerFailed) as refusal:
+            began = time.monotonic_ns()
+            for node in nodes:
+                self._mark("refused", kind, node.name, began, began, reason=str(refusal))
+            self._reporter.happened(f"refused to start after {kind}")
+            said = self._stage.repair(nodes)
+            if said is None:
+                raise
+            for node in nodes:
+                self._mark("repaired", kind, node.name, began, time.monotonic_ns(), said=said)
+            self._await_broker()
 
     def _pass(self, until: int) -> None:
         while time.monotonic_ns() < until:

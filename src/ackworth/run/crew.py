@@ -74,9 +74,13 @@ class Crew:
     def prepare(self, seconds: float, meanwhile: Callable[[], None]) -> None:
         """Have the broker's topics made, as soon as it answers. Raises WorkerFailed."""
         worker = self._start("prepare", replace(self._order, role="prepare", parent=os.getpid(), patience=seconds))
-        while worker.running:
-            meanwhile()
-        self._forget(worker)
+        try:
+            while worker.running:
+                meanwhile()
+        finally:
+            worker.process.kill()  # if it still waits for a broker that has failed
+            worker.process.wait()
+            self._forget(worker)
         if worker.process.returncode:
             raise WorkerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
 

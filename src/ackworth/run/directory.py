@@ -24,6 +24,8 @@ class Run:
     seed: int
     sets: tuple[str, ...]
     trials: tuple[str, ...]  # in order; one without a directory was never begun
+    brokers: tuple[str, ...]  # those that were named, or that `every` stood for; none: the plan's own
+    repeats: int | None  # instead of the plan's
     started: str  # wall clock, ISO 8601
     ackworth: str
     environment: dict[str, Any]
@@ -62,7 +64,7 @@ def open_run(path: Path) -> Run:
         )
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        found = Run(**{**data, "sets": tuple(data["sets"]), "trials": tuple(data["trials"])})
+        found = Run(**{**data, **{name: tuple(data[name]) for name in ("sets", "trials", "brokers")}})
     except (ValueError, TypeError, KeyError) as error:
         raise BadRecord(f"{file}: damaged ({error}): restore it, or run the plan again") from error
     if found.version != VERSION:

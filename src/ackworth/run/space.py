@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ackworth.broker.contract import Broker
 from ackworth.model.errors import AckworthError, BadInput
-from ackworth.plan.model import Workload
+from ackworth.plan.model import Phase, Workload
 
 GIB = 1 << 30
 # Below this a trial stops while it still can in good order.
@@ -22,9 +22,13 @@ class DiskFull(AckworthError):
 
 def needed(workload: Workload, broker: Broker) -> int:
     """An estimate of what a trial writes, in bytes."""
-    messages = sum(p.messages or int((p.duration or 0) * (p.rate or _ASSUMED_RATE)) for p in workload.phases)
+    messages = sum(p.messages or int((p.duration or 0) * _rate(p)) for p in workload.phases)
     stored = (workload.body.mean + broker.overhead) * broker.growth
     return int(messages * (stored + _RECORD)) + RESERVE
+
+
+def _rate(phase: Phase) -> float:
+    return phase.rate if isinstance(phase.rate, float) else _ASSUMED_RATE
 
 
 def check_before(path: Path, workload: Workload, broker: Broker) -> None:

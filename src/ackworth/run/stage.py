@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ackworth.broker import disk as disks
-from ackworth.broker.contract import Broker, Node, Place
+from ackworth.broker.contract import Broker, Node, Place, Repairable
 from ackworth.broker.disk import Disk
 from ackworth.broker.ports import Ports
 from ackworth.fault.contract import Fault, Mend
@@ -93,6 +93,17 @@ class Stage:
         if name not in self.nodes:
             raise BadInput(f"no node '{name}' to break: say one of {', '.join(self.nodes)}, all, or random")
         return [self.nodes[name]]
+
+    def repair(self, nodes: Sequence[Node]) -> str | None:
+        """Have the vendor's tool repair the nodes, and start them again; None if there is no tool."""
+        said = []
+        for node in nodes:
+            node.stop()
+            if not isinstance(node, Repairable):
+                return None
+            said.append(node.repair())
+            node.start()
+        return "; ".join(said)
 
     def strike(self, fault: Fault, nodes: Sequence[Node]) -> Mend:
         """Break nodes; returns what makes them whole, and starts them if they are down."""

@@ -12,10 +12,12 @@ from ackworth.model.clock import SECOND
 from ackworth.model.result import (
     Account,
     CheckResult,
+    Claimed,
     Duplicates,
     FaultResult,
     GroupAccount,
     Latency,
+    Limit,
     Loss,
     Resource,
     RunResult,
@@ -43,6 +45,7 @@ def sample_run(*trials: TrialResult) -> RunResult:
         verdict=verdict,
         sentence=next(trial["sentence"] for trial in found if trial["verdict"] == verdict),
         trials=found,
+        price=[],
         published=[
             _published("item-1", 10_000_000, 8_031_671, 1_968_329, 8_031_671),
             _published("item-2", 121_805_124, 96_169_628, 25_521_792, 96_170_415),
@@ -97,6 +100,7 @@ def unknown_trial(name: str = "item-2-no-root") -> TrialResult:
         "phases": [],
         "series": empty,
         "resources": [],
+        "limit": {**trial["limit"], "side": "unknown", "said": ""},
         "notes": [reason],
     }
 
@@ -108,6 +112,9 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
     series = _series(account, groups)
     return TrialResult(
         trial=name,
+        case=name,
+        cell="",
+        repeat=1,
         verdict=worst(Verdict(check["verdict"]) for check in checks),
         sentence=sentence,
         checks=checks,
@@ -123,9 +130,19 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
         phases=[_phase("send", 0, 20), _phase("restart", 20, 23), _phase("drain", 23, 30)],
         series=series,
         resources=[_resource(who, busy) for who, busy in _PROCESSES.items()],
-        notes=["The generator used 0.6 of 2 cores: the broker was the limit."],
+        limit=Limit(
+            side="disk",
+            said="The disk was the limit (busiest producer 0.30 of a core, disk busy 97%, machine 1.10 of 2 cores).",
+            generator=0.3,
+            broker=None,
+            disk=0.97,
+            machine=1.1,
+            others=0.1,
+        ),
+        notes=["The cut came at 20 s."],
         plan=_plan(name),
         broker={"kind": "brook-sqlite", "version": "SQLite 3.40.1", "settings": {"durability": "full"}},
+        claims=Claimed(survives=["kill", "power-cut"], ordered=True, once=True, source="Brook's README"),
         judging={"seconds": 3.2, "events": 3 * account["sent"], "spark": "4.1.0", "master": "local[2]"},
     )
 
@@ -195,6 +212,8 @@ def _power_cut() -> FaultResult:
         ready=21.6,
         first_ack=1.74,
         first_delivery=3.02,
+        refused=None,
+        repaired=None,
         detail={"struck_ms": 43.2},
     )
 
@@ -282,6 +301,7 @@ def _resource(who: str, busy: float) -> Resource:
         t=[float(s) for s in range(30)],
         cpu=cpu,
         rss=rss,
+        busy=[0.0] * 30,
     )
 
 

@@ -59,16 +59,20 @@ class Recovery(Measurement):
         first, reach = found.get(TOTAL, ({"outcome": never, "delivered": never}, nowhere))
         findings.shared["reach"] = reach
         for number, fault in enumerate(faults):
-            ready = _ready(context, fault, faults[number + 1 :])
+            later = faults[number + 1 :]
+            ready = _following(context, "ready", fault, later)
+            refused, repaired = (_following(context, what, fault, later) for what in ("refused", "repaired"))
             findings.result["faults"].append(
                 {
                     "name": fault.name,
                     "node": fault.node,
                     "begin": context.seconds(fault.t_begin),
                     "end": context.seconds(fault.t_end),
-                    "ready": None if ready is None else context.seconds(ready),
+                    "ready": None if ready is None else context.seconds(ready.t_end),
                     "first_ack": _after(fault, int(first["outcome"][number])),
                     "first_delivery": _after(fault, int(first["delivered"][number])),
+                    "refused": None if refused is None else refused.detail["reason"],
+                    "repaired": None if repaired is None else repaired.detail["said"],
                     "detail": fault.detail,
                 }
             )
@@ -82,8 +86,8 @@ def _after(fault: Mark, t: int) -> float | None:
     return None if t == _NEVER else (t - fault.t_begin) / SECOND
 
 
-def _ready(context: Context, fault: Mark, later: tuple[Mark, ...]) -> int | None:
-    """When the fault's node was ready again, before anything else befell it."""
+def _following(context: Context, what: str, fault: Mark, later: tuple[Mark, ...]) -> Mark | None:
+    """The first mark of a kind on the fault's node, before anything else befell it."""
     until = min((mark.t_begin for mark in later if mark.node == fault.node), default=_NEVER)
-    times = [m.t_end for m in context.marked("ready") if m.node == fault.node and fault.t_begin <= m.t_begin < until]
-    return min(times, default=None)
+    marks = (m for m in context.marked(what) if m.node == fault.node and fault.t_begin <= m.t_begin < until)
+    return min(marks, key=lambda mark: mark.t_end, default=None)

@@ -12,7 +12,7 @@ from ackworth.pipeline.ids import Int64s
 from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement
 from ackworth.pipeline.rows import Rows
 
-_COLUMNS = ("t", "cpu", "rss", "read", "written")
+_COLUMNS = ("t", "cpu", "rss", "read", "written", "busy")
 
 
 class Resources(Measurement):
@@ -48,7 +48,7 @@ class Resources(Measurement):
 
 
 def _resource(context: Context, who: str, samples: Int64s) -> Resource:
-    t, cpu, rss, read, written = samples
+    t, cpu, rss, read, written, busy = samples
     spans = np.maximum(np.diff(t), 1)
     cores = _used(cpu) / spans
     return {
@@ -61,6 +61,7 @@ def _resource(context: Context, who: str, samples: Int64s) -> Resource:
         "t": [context.seconds(end) for end in t[1:].tolist()],
         "cpu": cores.tolist(),
         "rss": rss[1:].tolist(),
+        "busy": (_used(busy) / spans).tolist(),
     }
 
 

@@ -1,0 +1,44 @@
+"""`ackworth rerun`: a run once more, as its record says."""
+
+import argparse
+from pathlib import Path
+
+from ackworth.broker import registry
+from ackworth.cli import judging, run
+from ackworth.cli.progress import Progress
+from ackworth.history.reader import open_record
+from ackworth.plan.tree import load
+from ackworth.report.difference import differences
+from ackworth.run import directory, environment
+
+HELP = "run a plan again as a run's record says: the same plan, settings, trials and seed"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("run", metavar="RUN", type=Path, help="the directory of a run")
+    command.add_argument("--out", metavar="DIR", type=Path, help="where the new run goes (default: runs/PLAN-TIME)")
+    judging.arguments(command)
+
+
+def main(args: argparse.Namespace) -> int:
+    before = directory.open_run(args.run)
+    progress = Progress(quiet=args.quiet)
+    for line in _differs(args.run, before):
+        progress.say(f"differs from {args.run}: {line}")
+    again = argparse.Namespace(
+        **{**vars(args), "size": before.size, "seed": before.seed, "set": list(before.sets)},
+        broker=list(before.brokers),
+        only=list(before.trials),
+        repeats=before.repeats,
+    )
+    return run.carry_out(load(args.run / "plan.yaml"), again)
+
+
+def _differs(path: Path, before: directory.Run) -> list[str]:
+    """Of the machine and of the brokers' versions; the rest is the same by being taken from the record."""
+    now = environment.describe(path)
+    old, new = ({"environment": before.environment}, {"environment": now})
+    brokers = [open_record(folder).trial.broker for folder in directory.trial_directories(path, before).values()]
+    versions = {broker["kind"]: broker["version"] for broker in brokers}
+    here = {kind: registry.find(kind).missing() or registry.find(kind).version() for kind in versions}
+    return [str(found) for found in differences({**old, "broker": versions}, {**new, "broker": here})]

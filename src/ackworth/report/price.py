@@ -1,0 +1,82 @@
+"""The price of an ack: from trials to a row for each broker at each setting.
+
+What a trial shows follows from what it did: without faults and as fast as it goes, how fast; without faults at a
+rate, how late; with faults, what they take.
+"""
+
+from collections.abc import Sequence
+
+from ackworth.model.result import PriceRow, Toll, TrialResult
+from ackworth.model.verdict import Verdict, worst
+from ackworth.report.figures import counted, known, paced, planned, recovery
+
+OVERVIEW = "price"
+KEPT_AFTERWARDS = ("prefix", "middle", "scattered")
+
+
+def rows(trials: Sequence[TrialResult]) -> list[PriceRow]:
+    """None if the plan does not ask for them."""
+    if not trials or trials[0]["plan"].get("overview") != OVERVIEW:
+        return []
+    cells: dict[str, list[TrialResult]] = {}
+    for trial in trials:
+        cells.setdefault(trial["cell"], []).append(trial)
+    return [_row(cell) for cell in cells.values()]
+
+
+def _row(trials: Sequence[TrialResult]) -> PriceRow:
+    broker, claims = trials[0]["broker"], trials[0]["claims"]
+    calm = [trial for trial in trials if not planned(trial)]
+    fast = [trial for trial in calm if not paced(trial)]
+    late = [trial for trial in calm if paced(trial)]
+    kinds = dict.fromkeys(planned(trial)[0] for trial in trials if planned(trial))
+    return PriceRow(
+        broker=broker["kind"],
+        version=broker["version"],
+        settings=broker["settings"],
+        source=claims["source"],
+        verdict=worst(Verdict(trial["verdict"]) for trial in trials),
+        fast=[trial["trial"] for trial in fast],
+        acked_per_second=[trial["throughput"].get("acked_per_second") for trial in fast],
+        limits=[trial["limit"]["side"] for trial in fast],
+        late=[trial["trial"] for trial in late],
+        ack=[trial["latency"]["due_to_ack"] for trial in late if "due_to_ack" in trial["latency"]],
+        delivery=[trial["latency"]["sent_to_delivery"] for trial in late if "sent_to_delivery" in trial["latency"]],
+        tolls=[_toll(kind, [trial for trial in trials if kind in planned(trial)]) for kind in kinds],
+    )
+
+
+def _toll(kind: str, trials: Sequence[TrialResult]) -> Toll:
+    faults = [fault for trial in trials for fault in trial["faults"]]
+    return Toll(
+        fault=kind,
+        trials=[trial["trial"] for trial in trials],
+        claimed=kind in trials[0]["claims"]["survives"],
+        verdict=worst(Verdict(trial["verdict"]) for trial in trials),
+        acked=[trial["account"]["acked"] for trial in trials],
+        lost=[counted(trial, "lost") for trial in trials],
+        window=[_window(trial) for trial in trials],
+        holes=[_holes(trial) for trial in trials],
+        duplicates=[_duplicates(trial) for trial in trials],
+        recovered=[counted(trial, "recovered") for trial in trials],
+        recovery=[recovery(trial) for trial in trials],
+        refused=[fault["refused"] for fault in faults if fault["refused"] is not None],
+        repaired=[fault["repaired"] for fault in faults if fault["repaired"] is not None],
+    )
+
+
+def _duplicates(trial: TrialResult) -> int | None:
+    return sum(group["duplicates"]["extra"] for group in trial["groups"]) if known(trial) else None
+
+
+def _window(trial: TrialResult) -> float | None:
+    """None if it could not be told, or a loss lies after every fault."""
+    spans = [loss["seconds_before_fault"] for loss in trial["losses"]]
+    if not known(trial) or None in spans:
+        return None
+    return max((span[1] for span in spans if span is not None), default=0.0)
+
+
+def _holes(trial: TrialResult) -> int | None:
+    holes = (loss["ranges_total"] for loss in trial["losses"] if loss["place"] in KEPT_AFTERWARDS)
+    return sum(holes) if known(trial) else None
