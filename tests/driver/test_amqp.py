@@ -49,7 +49,7 @@ def fresh(node: Running, channel: Channel) -> Callable[[], Address]:
 
     def clear() -> Address:
         for topic in TOPICS:
-            for group in GROUPS:
+            for group in (*GROUPS, "choosy"):
                 channel.queue_delete(f"{topic}.{group}")
         channel.exchange_delete("ackworth")
         return node.address

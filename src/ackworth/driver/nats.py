@@ -261,12 +261,13 @@ class Receiver:
         with _nats_or_lost():
             numbers = [jetstream.delivered(messages.replies) for messages in found]
             topics = np.concatenate([self._topics.of(messages.subjects) for messages in found])
+        mine = topics >= 0  # a consumer of nats-server 2.9 reads one topic or all: others are acknowledged and left out
         return Incoming(
-            bodies=bodies,
-            lengths=lengths,
-            topics=topics,
-            positions=np.concatenate([places for _, places in numbers]),
-            redelivered=np.concatenate([counts for counts, _ in numbers]) > 1,
+            bodies=bodies[mine],
+            lengths=lengths[mine],
+            topics=topics[mine],
+            positions=np.concatenate([places for _, places in numbers])[mine],
+            redelivered=(np.concatenate([counts for counts, _ in numbers]) > 1)[mine],
             token=found,
         )
 

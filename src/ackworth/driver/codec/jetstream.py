@@ -96,17 +96,20 @@ class Topics:
     """Which topic a subject is of."""
 
     def __init__(self, stream: str, topics: Sequence[str]) -> None:
-        subjects = np.array([f"{stream}.{topic}".encode() for topic in topics])
+        self._stream = f"{stream}.".encode()
+        subjects = np.array([self._stream + topic.encode() for topic in topics])
         self._order = np.argsort(subjects)
         self._sorted = subjects[self._order]
 
     def of(self, subjects: Bytes) -> Int64s:
-        """The index of each. Raises BadFrame."""
+        """The index of each, -1 for one of the stream's other topics. Raises BadFrame."""
         wanted = np.ascontiguousarray(subjects).view(f"S{subjects.shape[1]}")[:, 0]
         places = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        if (unknown := self._sorted[places] != wanted).any():
-            raise BadFrame(f"{wanted[unknown][0]!r} is the subject of no topic")
-        return self._order[places]
+        known = self._sorted[places] == wanted
+        for subject in set(wanted[~known].tolist()):
+            if not subject.startswith(self._stream):
+                raise BadFrame(f"{subject!r} is the subject of no topic")
+        return np.where(known, self._order[places], -1)
 
 
 def delivered(replies: Bytes) -> tuple[Int64s, Int64s]:
