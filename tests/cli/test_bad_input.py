@@ -37,6 +37,12 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["reboot", "--set", "broker.topology=three"], "has no topology 'three': it has single"),
         (["reboot", "--set", "faults.0.kind=power-cutt"], "unknown fault 'power-cutt': did you mean 'power-cut'?"),
         (["reboot", "--set", "faults.0.node=third"], "has no node 'third' to break"),
+        (["broadcast", "--broker", "redis-streams"], "redis-streams has no broadcast: choose another broker"),
+        (["retries", "--broker", "redis-streams"], "'redis-streams' has no setting 'retries'"),
+        (
+            ["consistency", "--broker", "redis-streams", "--set", "workload.refuse=2"],
+            "redis-streams cannot be refused a message",
+        ),
         (["reboot", "--only", "item1"], "the plan has no trial 'item1': did you mean 'item-1'?"),
         (["reboot", "--seed", "7", "--set", "x"], "write it as key=value"),
     ],

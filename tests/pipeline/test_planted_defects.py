@@ -235,3 +235,49 @@ def test_series_that_several_share(tmp_path: Path) -> None:
     assert list(broken(result)) == ["lost"]
     assert broken(result)["lost"]["ids"] == ["0/2"]
     assert [group["distinct"] for group in result["groups"]] == [8, 7]
+
+
+def truncated(expect: str, *lost: tuple[int, int], **fault: str) -> History:
+    """Sent at 0 to 31; struck at 15, when the messages with seq 2 and 3 were yet to be sent."""
+    history = clean()
+    plan = {"expect": {"lost": expect}, "faults": [{"kind": "truncate"}]}
+    choosy = replace(history.trial, plan=plan)
+    mark = Mark("fault", "truncate", 14, 15, **fault)
+    return replace(history, trial=choosy, mark=[mark], delivered=without(history, 1, *lost))
+
+
+def test_lost_before_the_fault_is_allowed_if_the_plan_says_so(tmp_path: Path) -> None:
+    result = judged(truncated("before-fault", (0, 0), (1, 1)), tmp_path)
+    assert broken(result) == {}
+    (check,) = [check for check in result["checks"] if check["name"] == "lost"]
+    assert check["reason"] == "2 lost messages, all of them sent before the last fault, which the plan allows"
+
+
+def test_lost_after_the_fault_is_lost(tmp_path: Path) -> None:
+    result = judged(truncated("before-fault", (0, 0), (1, 2)), tmp_path)
+    assert list(broken(result)) == ["lost"]
+    assert broken(result)["lost"]["ids"] == ["0/0", "1/2"]
+
+
+def test_a_fault_of_the_broker_excuses_what_one_of_a_consumer_does_not(tmp_path: Path) -> None:
+    excused = judged(truncated("claimed", (0, 0)), tmp_path / "broker")
+    assert broken(excused) == {}
+    result = judged(truncated("claimed", (0, 0), detail='{"of": "consumer"}'), tmp_path / "consumer")
+    assert list(broken(result)) == ["lost"]
+
+
+def test_a_refused_message_that_came_too_often(tmp_path: Path) -> None:
+    history = clean()
+    expecting = replace(history.trial, plan={"expect": {"attempts": 2}})
+    flags = Delivery.INTACT | Delivery.REFUSED
+    rows = changed(replace(history, delivered=changed(history, 0, (0, 1), flags=flags)), 0, (1, 2), flags=flags)
+    again = flags | Delivery.REDELIVERED
+    repeats = [
+        Delivered(0, 1, 600, topic=1, flags=again),
+        Delivered(1, 2, 601, flags=again),
+        Delivered(1, 2, 701, flags=again),
+    ]
+    result = judged(replace(history, trial=expecting, delivered=[*rows, *repeats]), tmp_path)
+    assert list(broken(result)) == ["attempts"]
+    assert broken(result)["attempts"]["ids"] == ["1/2"]
+    assert broken(result)["attempts"]["reason"] == "1 of 2 refused messages not delivered 2 times"

@@ -153,6 +153,9 @@ def test_bad_plans(text: str, words: str) -> None:
         ("faults.3.at=1s", "'3' picks nothing from a list of 1"),
         ("faults.0.times=3", "add `every`"),
         ("faults.0.at=120%", "a moment"),
+        ("workload.sends=3", "a list of lists of numbers from 0 on"),
+        ("workload.sends=[[0], [-1]]", "a list of lists of numbers from 0 on"),
+        ("workload.reads=[[0], []]", "a list of lists of numbers from 0 on"),
         ("workload", "write it as key=value"),
         ("=3", "write it as key=value"),
         ("broker.kind=", "write it as key=value"),
@@ -162,6 +165,37 @@ def test_bad_sets(change: str, words: str) -> None:
     message = complaint(PLAN, change)
     assert message.startswith(f"--set {change}") or "batch" in message or "every" in message
     assert words in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["workload.sends=[[0], [0]]"], "sends has 2 lists, there are 1 producers: give a list for each"),
+        (["workload.reads=[[1]]"], "reads names number 1, there are 1 topics: they count from 0"),
+        (["workload.clients=[[0], [1]]"], "clients names number 1, there are 1 groups"),
+        (["workload.broadcast=true", "workload.consumers=2"], "each group is one client"),
+        (["workload.broadcast=true", "workload.refuse=2"], "nothing can be refused"),
+        (["workload.consume=after", "faults.0.node=consumer"], "a fault strikes a consumer, but none runs yet"),
+    ],
+)
+def test_what_does_not_go_together(changes: list[str], words: str) -> None:
+    assert words in complaint(PLAN, *changes)
+
+
+def test_who_sends_and_reads_what() -> None:
+    workload = trials()[0].plan.workload
+    assert (workload.topics_sent, workload.topics_read, workload.consumer_groups) == (((0,),), ((0,),), (0,))
+    changes = (
+        "topics=2",
+        "producers=2",
+        "sends=[[0], [0, 1]]",
+        "groups=3",
+        "reads=[[0], [1], [1]]",
+        "clients=[[0], [1, 2]]",
+    )
+    workload = trials(PLAN, "small", *(f"workload.{change}" for change in changes))[0].plan.workload
+    assert workload.consumer_groups == (0, 1, 2)
+    assert workload.copies == 4 / 3
 
 
 def test_an_unknown_size_and_an_unknown_plan() -> None:
