@@ -208,9 +208,9 @@ class Redis:
 
 
 _PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
-# A node that is gone is noticed within a second or two, instead of five to fifteen.
+# A node that is gone is noticed within a few seconds, instead of five to fifteen.
 _TIMES = (
-    "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.2S;evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"
+    "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.5S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S"
 )
 
 
@@ -235,7 +235,8 @@ class Galera:
             wsrep = [
                 "--wsrep-on=ON", f"--wsrep-provider={_PROVIDER}", f"--wsrep-cluster-address=gcomm://{address}",
                 f"--wsrep-node-address={HOST}:{group}", f"--wsrep-provider-options={options}",
-                "--innodb-log-file-size=8M", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-sst-method=rsync",
+                "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-log-file-size=8M",
+                "--wsrep-sst-method=rsync",
                 f"--wsrep-sst-receive-address={HOST}:{copy}",
             ]  # fmt: skip
             self.nodes.append(MariaDb(place, port, *wsrep, user="mysql"))
@@ -250,9 +251,7 @@ class Galera:
         first.server.launch("--wsrep-new-cluster")
         first.server.await_ready()
         for node in others:
-            node.server.launch()
-        for node in others:
-            node.server.await_ready()
+            node.server.start()
         wait_until(lambda: self.size() == len(self.nodes), "three nodes")
 
     def size(self) -> int:
