@@ -254,7 +254,7 @@ def run(opens: Sequence[Open], examples: int) -> None:
         machine,
         settings=settings(
             max_examples=examples,
-            stateful_step_count=30,
+            stateful_step_count=40,
             deadline=None,
             derandomize=True,
             database=None,
@@ -286,7 +286,7 @@ def test_all_stores_agree(maria: MariaDb, places: Redis, new_sqlite: Callable[..
     def new_mysql(options: str = "") -> Store:
         return MysqlStore(mysql_target(maria.url(maria.new_database()) + options))
 
-    run([new_sqlite, new_mysql, lambda: new_mysql(f"?redis={HOST}:{places.port}")], examples=25)
+    run([new_sqlite, new_mysql, lambda: new_mysql(f"?redis={HOST}:{places.port}")], examples=10)
 
 
 def test_a_store_that_does_not_agree_is_found(new_sqlite: Callable[..., Store]) -> None:
