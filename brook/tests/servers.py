@@ -166,6 +166,12 @@ class MariaDb:
         self.ask(f"CREATE DATABASE q{self._made}")
         return f"q{self._made}"
 
+    def empty_queue(self, database: str) -> None:
+        """As good as a new one, and quicker."""
+        tables = [name for (name,) in self.ask(f"SHOW TABLES FROM {database}") if name != "brook_schema"]
+        for table in tables:
+            self.ask(f"DELETE FROM {database}.{table}")
+
     def url(self, database: str) -> str:
         return f"mysql://root@{HOST}:{self.port}/{database}"
 
