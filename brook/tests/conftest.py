@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import MariaDb, mariadb
+from servers import MariaDb, Redis, free_ports, mariadb
 
 from brook import Brook
 
@@ -26,6 +26,17 @@ def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
     """One server for all tests; each makes a database of its own."""
     with mariadb(tmp_path_factory.mktemp("mariadb")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    """Redis, to hand out places."""
+    server = Redis(tmp_path_factory.mktemp("redis"), free_ports(1)[0])
+    try:
+        server.server.start()
+        yield server
+    finally:
+        server.server.kill()
 
 
 STORES = ["sqlite", pytest.param("mariadb", marks=pytest.mark.real)]

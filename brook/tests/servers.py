@@ -59,8 +59,12 @@ def free_ports(count: int) -> list[int]:
 
 
 class Server:
-    def __init__(self, command: Sequence[str | Path], log: Path, is_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self, command: Sequence[str | Path], log: Path, is_ready: Callable[[], bool], user: str | None = None
+    ) -> None:
+        """user: to run as, if we are root."""
         self._command = [str(part) for part in command]
+        self._user = user if os.geteuid() == 0 else None
         self._log = log
         self._is_ready = is_ready
         self._process: subprocess.Popen[bytes] | None = None
@@ -74,8 +78,16 @@ class Server:
                 os._exit(1)
 
         with self._log.open("ab") as log:
+            # Who changes its user on its own, the kernel does not kill with its parent any more.
             self._process = subprocess.Popen(
-                [*self._command, *more], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent
+                [*self._command, *more],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                user=self._user,
+                group=self._user,
+                extra_groups=[] if self._user else None,
+                preexec_fn=die_with_parent,
             )
 
     def await_ready(self) -> None:
@@ -109,22 +121,19 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = _START_WIT
     while not holds():
         if time.monotonic() > end:
             raise TimeoutError(f"waited {seconds:g} s for {what}")
-        threading_nap()
-
-
-def threading_nap() -> None:
-    time.sleep(0.01)
+        time.sleep(0.01)
 
 
 class MariaDb:
     """One mariadbd; each test gets a database of its own."""
 
-    def __init__(self, directory: Path, port: int, *options: str) -> None:
+    def __init__(self, directory: Path, port: int, *options: str, user: str = "root") -> None:
+        """user: to run as, if we are root."""
         self.port = port
         self._directory = directory
         self._made = 0
         program = require("mariadbd", "mariadb-server")
-        self._user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', 'nobody')}"]
+        self._user = ["--user=root"] if (os.geteuid(), user) == (0, "root") else []
         command = [
             program, "--no-defaults", *self._user, f"--datadir={directory}/data", f"--bind-address={HOST}",
             f"--port={port}", f"--socket={directory}/s", f"--pid-file={directory}/pid", f"--tmpdir={directory}",
@@ -132,13 +141,13 @@ class MariaDb:
             "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=64M", "--max-connections=400",
             "--skip-name-resolve", "--skip-log-bin", *options,
         ]  # fmt: skip
-        self.server = Server(command, directory / "log", self._is_ready)
+        self.server = Server(command, directory / "log", self._is_ready, user)
 
     def initialise(self) -> None:
         program = require("mariadb-install-db", "mariadb-server")
         command = [
             program, "--no-defaults", *self._user, f"--datadir={self._directory}/data", "--skip-test-db",
-            "--auth-root-authentication-method=normal", "--innodb-flush-method=nosync",
+            "--auth-root-authentication-method=normal", "--innodb-flush-method=nosync", "--innodb-log-file-size=8M",
         ]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True)
 
@@ -156,6 +165,12 @@ class MariaDb:
         self._made += 1
         self.ask(f"CREATE DATABASE q{self._made}")
         return f"q{self._made}"
+
+    def empty_queue(self, database: str) -> None:
+        """As good as a new one, and quicker."""
+        tables = [name for (name,) in self.ask(f"SHOW TABLES FROM {database}") if name != "brook_schema"]
+        for table in tables:
+            self.ask(f"DELETE FROM {database}.{table}")
 
     def url(self, database: str) -> str:
         return f"mysql://root@{HOST}:{self.port}/{database}"
@@ -178,3 +193,84 @@ def mariadb(directory: Path) -> Iterator[MariaDb]:
         yield database
     finally:
         database.server.kill()
+
+
+class Redis:
+    """One redis-server, which keeps nothing."""
+
+    def __init__(self, directory: Path, port: int) -> None:
+        self.port = port
+        program = require("redis-server", "redis-server")
+        command = [
+            program, "--port", str(port), "--bind", HOST, "--save", "", "--appendonly", "no", "--dir", str(directory),
+        ]  # fmt: skip
+        self.server = Server(command, directory / "redis.log", self._is_ready)
+
+    def _is_ready(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), 1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+        return False
+
+
+_PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
+# A node that is gone is noticed within a few seconds, instead of five to fifteen.
+_TIMES = (
+    "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.5S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S"
+)
+
+
+class Galera:
+    """Three nodes of a cluster on this machine. What copies data to who joins works for other users than root alone."""
+
+    def __init__(self, directory: Path) -> None:
+        """directory: one that any user can look into."""
+        require("mariadbd", "mariadb-server", "galera-4")
+        ports = free_ports(12)
+        groups = ports[3:6]
+        address = ",".join(f"{HOST}:{port}" for port in groups)
+        self._directories = [directory / f"node{number}" for number in range(3)]
+        self.nodes = []
+        for place, port, group, transfer, copy in zip(
+            self._directories, ports, groups, ports[6:9], ports[9:], strict=False
+        ):
+            place.mkdir()
+            options = (
+                f"gmcast.listen_addr=tcp://{HOST}:{group};ist.recv_addr={HOST}:{transfer};gcache.size=32M;{_TIMES}"
+            )
+            wsrep = [
+                "--wsrep-on=ON", f"--wsrep-provider={_PROVIDER}", f"--wsrep-cluster-address=gcomm://{address}",
+                f"--wsrep-node-address={HOST}:{group}", f"--wsrep-provider-options={options}",
+                "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-log-file-size=8M",
+                "--wsrep-sst-method=rsync",
+                f"--wsrep-sst-receive-address={HOST}:{copy}",
+            ]  # fmt: skip
+            self.nodes.append(MariaDb(place, port, *wsrep, user="mysql"))
+
+    def start(self) -> None:
+        first, *others = self.nodes
+        first.initialise()
+        for place in self._directories[1:]:
+            (place / "data").mkdir()  # the first sends what it has
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", "mysql:mysql", *self._directories], check=True)
+        first.server.launch("--wsrep-new-cluster")
+        first.server.await_ready()
+        for node in others:
+            node.server.start()
+        wait_until(lambda: self.size() == len(self.nodes), "three nodes")
+
+    def size(self) -> int:
+        """How many nodes the last one sees."""
+        rows = self.nodes[-1].ask("SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_size', 'wsrep_ready')")
+        status = dict(rows)
+        return int(status["wsrep_cluster_size"]) if status["wsrep_ready"] == "ON" else 0
+
+    def url(self, database: str, first: int = 0) -> str:
+        """With the nodes from one on, and then those before it."""
+        hosts = [f"{HOST}:{node.port}" for node in self.nodes[first:] + self.nodes[:first]]
+        return f"mysql://root@{','.join(hosts)}/{database}"
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.server.kill()

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from servers import MariaDb
+from servers import HOST, MariaDb, Redis
 
 from brook.claiming import Range, Setback
 from brook.errors import BrookError
@@ -254,7 +254,7 @@ def run(opens: Sequence[Open], examples: int) -> None:
         machine,
         settings=settings(
             max_examples=examples,
-            stateful_step_count=30,
+            stateful_step_count=40,
             deadline=None,
             derandomize=True,
             database=None,
@@ -282,8 +282,11 @@ class ForgetsAttempts(SqliteStore):
 
 
 @pytest.mark.real
-def test_all_stores_agree(maria: MariaDb, new_sqlite: Callable[..., Store]) -> None:
-    run([new_sqlite, lambda: MysqlStore(mysql_target(maria.url(maria.new_database())))], examples=25)
+def test_all_stores_agree(maria: MariaDb, places: Redis, new_sqlite: Callable[..., Store]) -> None:
+    def new_mysql(options: str = "") -> Store:
+        return MysqlStore(mysql_target(maria.url(maria.new_database()) + options))
+
+    run([new_sqlite, new_mysql, lambda: new_mysql(f"?redis={HOST}:{places.port}")], examples=10)
 
 
 def test_a_store_that_does_not_agree_is_found(new_sqlite: Callable[..., Store]) -> None:

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import MariaDb
 
 from brook import Brook
+from brook.stores.mysql_session import MysqlSession
 
 BODIES = [b"%d" % n for n in range(6)]
 
@@ -123,7 +125,13 @@ def die_at(statement: int) -> None:
             if next(statements) == statement:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+    def send(self: MysqlSession, text: str) -> None:
+        real(self, text)
+        if next(statements) == statement:  # the server has it; nobody will hear the answer
+            os.kill(os.getpid(), signal.SIGKILL)
+
     sqlite3.connect = partial(sqlite3.connect, factory=Mortal)  # type: ignore[assignment]
+    real, MysqlSession._send = MysqlSession._send, send  # type: ignore[method-assign]
 
 
 def audit(url: str, said: dict[str, int]) -> None:
@@ -146,10 +154,10 @@ def audit(url: str, said: dict[str, int]) -> None:
     assert sorted(rest) in map(list, unacked), "an acked message came again, or one that was not acked did not"
 
 
-def kill_everywhere(directory: Path, live: Life) -> int:
+def kill_everywhere(new_url: Callable[[], str], live: Life) -> int:
     """Audit what is left of a life that ends at its first statement, at its second, ...; how many it has."""
     for statement in range(1, 1000):
-        url = f"sqlite:///{directory}/{statement}.db"
+        url = new_url()
         said = killed_at(statement, url, live)
         audit(url, said)
         if "end" in said:
@@ -157,17 +165,37 @@ def kill_everywhere(directory: Path, live: Life) -> int:
     raise AssertionError("the life has no end")
 
 
+@pytest.fixture
+def new_file(tmp_path: Path) -> Callable[[], str]:
+    numbers = itertools.count()
+    return lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("live", [life, refusing])
-def test_killed_at_every_statement(tmp_path: Path, live: Life) -> None:
-    assert kill_everywhere(tmp_path, live) > 50
+def test_killed_at_every_statement(new_file: Callable[[], str], live: Life) -> None:
+    assert kill_everywhere(new_file, live) > 50
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("live", [life, refusing])
+def test_killed_at_every_packet_to_mariadb(maria: MariaDb, live: Life) -> None:
+    """Of those that are sent once the queue is there: the migrations have a test of their own."""
+    database = maria.new_database()
+    Brook(maria.url(database)).close()
+
+    def new_url() -> str:
+        maria.empty_queue(database)
+        return maria.url(database)
+
+    assert kill_everywhere(new_url, live) > 30
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("live", [boast, piecemeal, ack_unseen])
-def test_the_audit_sees_what_is_wrong(tmp_path: Path, live: Life) -> None:
+def test_the_audit_sees_what_is_wrong(new_file: Callable[[], str], live: Life) -> None:
     with pytest.raises(AssertionError):
-        kill_everywhere(tmp_path, live)
+        kill_everywhere(new_file, live)
 
 
 PRODUCER = """
@@ -224,8 +252,8 @@ def kill(process: Process) -> list[str]:
 
 
 @pytest.mark.real
-def test_producers_killed_at_random(tmp_path: Path, start: Callable[..., Process]) -> None:
-    url, chance = f"sqlite:///{tmp_path}/q.db", random.Random(1)
+def test_producers_killed_at_random(url: str, start: Callable[..., Process]) -> None:
+    chance = random.Random(1)
     acked: dict[str, int] = {}
     for life_number in range(4):
         producers = {f"p{life_number}{n}": start(PRODUCER, url, f"p{life_number}{n}") for n in range(2)}
@@ -245,8 +273,8 @@ def test_producers_killed_at_random(tmp_path: Path, start: Callable[..., Process
 
 
 @pytest.mark.real
-def test_consumers_killed_at_random(tmp_path: Path, start: Callable[..., Process]) -> None:
-    url, chance, total = f"sqlite:///{tmp_path}/q.db", random.Random(2), 10_000
+def test_consumers_killed_at_random(url: str, start: Callable[..., Process]) -> None:
+    chance, total = random.Random(2), 10_000
     with Brook(url) as mq:
         topics = mq.create_topics(["a", "b", "c"])
         mq.append([topics[n % 3] for n in range(total)], [b"x"] * total)

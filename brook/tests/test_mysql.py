@@ -46,8 +46,9 @@ def url(maria: MariaDb, database: str) -> str:
 
 
 def test_urls() -> None:
-    assert mysql_target("mysql://u:p%40ss@h/q") == ([("h", 3306)], "u", "p@ss", "q")
-    assert mysql_target("mysql://u@h1:1,h2,h3:3/q") == ([("h1", 1), ("h2", 3306), ("h3", 3)], "u", "", "q")
+    assert mysql_target("mysql://u:p%40ss@h/q") == ([("h", 3306)], "u", "p@ss", "q", None)
+    assert mysql_target("mysql://u@h1:1,h2,h3:3/q") == ([("h1", 1), ("h2", 3306), ("h3", 3)], "u", "", "q", None)
+    assert mysql_target("mysql://u@h/q?redis=r:5") == ([("h", 3306)], "u", "", "q", ("r", 5))
 
 
 @pytest.mark.parametrize("url", ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b"])

@@ -11,8 +11,11 @@ from brook.stores.mysql_database import Target
 from brook.stores.sqlite import SqliteStore
 
 _SQLITE_FORM = "write sqlite:///relative/path.db or sqlite:////absolute/path.db"
-_MYSQL_FORM = "write mysql://user:password@host:3306/database, with more hosts, if it is a cluster, after commas"
-_MYSQL_PORT = 3306
+_MYSQL_FORM = (
+    "write mysql://user:password@host:3306/database, with more hosts, if it is a cluster, after commas, "
+    "and ?redis=host:6379, if Redis hands out places"
+)
+_MYSQL_PORT, _REDIS_PORT = 3306, 6379
 
 
 def open_store(url: str, *, durability: Durability, patience: float, create: bool) -> Store:
@@ -44,16 +47,32 @@ def mysql_target(url: str) -> Target:
     login, _, hosts = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
     database = unquote(parts.path[1:])
-    if not hosts or not user or not database or "/" in database or parts.query or parts.fragment:
-        raise BadUrl(f"{_without_password(url, password)!r}: names no user, host or database, or more: {_MYSQL_FORM}")
-    return Target([_host(each, url, password) for each in hosts.split(",")], unquote(user), unquote(password), database)
+    shown = url.replace(f":{password}@", ":...@") if password else url
+    if not hosts or not user or not database or "/" in database or parts.fragment:
+        raise BadUrl(f"{shown!r}: names no user, host or database, or more: {_MYSQL_FORM}")
+    return Target(
+        [_host(each, _MYSQL_PORT, shown) for each in hosts.split(",")],
+        unquote(user),
+        unquote(password),
+        database,
+        _redis(parts.query, shown),
+    )
 
 
-def _host(text: str, url: str, password: str) -> tuple[str, int]:
+def _redis(query: str, shown: str) -> tuple[str, int] | None:
+    if not query:
+        return None
+    name, _, host = query.partition("=")
+    if name != "redis":
+        raise BadUrl(f"{shown!r}: {name!r} is no option: {_MYSQL_FORM}")
+    return _host(host, _REDIS_PORT, shown)
+
+
+def _host(text: str, default: int, shown: str) -> tuple[str, int]:
     name, _, port = text.partition(":")
     if not name or (port and not port.isdecimal()):
-        raise BadUrl(f"{_without_password(url, password)!r}: {text!r} is no host with a port: {_MYSQL_FORM}")
-    return name, int(port or _MYSQL_PORT)
+        raise BadUrl(f"{shown!r}: {text!r} is no host with a port: {_MYSQL_FORM}")
+    return name, int(port or default)
 
 
 def _split(url: str) -> SplitResult:
@@ -61,7 +80,3 @@ def _split(url: str) -> SplitResult:
         return urlsplit(url)
     except ValueError as error:
         raise BadUrl(f"{url!r}: {error}: {_SQLITE_FORM}; {_MYSQL_FORM}") from error
-
-
-def _without_password(url: str, password: str) -> str:
-    return url.replace(f":{password}@", ":...@") if password else url

@@ -3,6 +3,10 @@
 The id of a body is the place of its run. Names compare byte by byte.
 """
 
+from collections.abc import Collection
+
+from brook.sql.statements import among
+
 _TABLE = "ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE {collation}"
 
 # Of those that compare byte by byte and do not ignore spaces at the end, each server knows one.
@@ -48,7 +52,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             data LONGBLOB NOT NULL,
             sizes LONGBLOB,
             extras LONGTEXT,
-            sender LONGTEXT
+            sender LONGTEXT,
+            KEY (topic)
         ) {_TABLE}""",
         f"""CREATE TABLE IF NOT EXISTS brook_group (
             id INT AUTO_INCREMENT PRIMARY KEY,
@@ -161,6 +166,13 @@ LOCK_CATALOGUE = "UPDATE brook_schema SET turn = turn + 1"
 
 LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE id = ?"
 
+# --- places that Redis proposes
+
+TAKE_PLACES = """
+    UPDATE brook_topic SET next = next + :count
+    WHERE id = :topic AND next = :first AND rule IN ('read-write', 'write-only')
+"""
+
 # --- the inbox
 
 ADD_TO_INBOX = """
@@ -169,7 +181,13 @@ ADD_TO_INBOX = """
 
 WAITING = "SELECT topic FROM brook_inbox ORDER BY id LIMIT ?"
 
-INBOX = "SELECT id, topic, count, sent, length(data), sender, extras FROM brook_inbox ORDER BY id LIMIT ?"
+
+def inbox_of(topics: Collection[int]) -> str:
+    return f"""
+        SELECT id, topic, count, sent, length(data), sender, extras FROM brook_inbox
+        WHERE topic IN {among(topics)} ORDER BY id LIMIT ?
+    """
+
 
 ADMIT_BODY = """
     INSERT INTO brook_body (id, data, sizes, extras) SELECT ?, data, sizes, extras FROM brook_inbox WHERE id = ?

@@ -24,8 +24,8 @@ class Grant(NamedTuple):
 
 def claim(db: Session, request: ClaimRequest, after: int) -> Grant | None:
     group = lock_group(db, request.group)
-    out, gone = lock_lost(db, group, request.now)
-    offer = _bury_exhausted(db, group, find_offer(db, group, request, out, gone), request)
+    stock, gone = lock_lost(db, group, request.now)
+    offer = _bury_exhausted(db, group, find_offer(db, group, request, stock, gone), request)
     lost = list(take(offer.lost, request.limit))
     due = list(take(offer.due, request.limit - _count(lost)))
     left = request.limit - _count(lost) - _count(due)
@@ -43,18 +43,22 @@ def claim(db: Session, request: ClaimRequest, after: int) -> Grant | None:
 
 
 def ack(db: Session, receipt: int, now: float) -> int:
-    lock_receipts(db, [receipt])
-    ((messages,),) = db.rows(sql.CLAIMED_COUNT, (receipt,))
+    messages = _lock_and_count(db, receipt)
     db.change(sql.LOG_CLAIM, (now, receipt))
     db.change(sql.DROP_CLAIMS, (receipt,))
     db.change(sql.DROP_RECEIPT, (receipt,))
-    return int(messages)
+    return messages
 
 
 def renew(db: Session, receipt: int, until: float) -> int:
-    lock_receipts(db, [receipt])
-    ((messages,),) = db.rows(sql.CLAIMED_COUNT, (receipt,))
+    messages = _lock_and_count(db, receipt)
     db.change(sql.RENEW, (until, receipt))
+    return messages
+
+
+def _lock_and_count(db: Session, receipt: int) -> int:
+    """Nobody else ends this claim or takes it over; how many messages it still holds."""
+    _, ((messages,),) = db.gather((sql.these_receipts([receipt]) + db.locking, ()), (sql.CLAIMED_COUNT, (receipt,)))
     return int(messages)
 
 

@@ -13,13 +13,15 @@ sees what is committed by then (READ COMMITTED).
   group (`turn` is counted up), or of the claim.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from brook.model import Durability
 from brook.packing import Run
 from brook.stores.base import Writer
 from brook.stores.mysql_database import MysqlDatabase, Target
-from brook.stores.mysql_inbox import CallersTransaction, admit
+from brook.stores.mysql_inbox import CallersTransaction, admit, append, append_at
+from brook.stores.redis_places import Disagreed, RedisPlaces
 from brook.stores.sql import SqlStore
 
 
@@ -28,14 +30,35 @@ class MysqlStore(SqlStore):
         self, target: Target, *, durability: Durability = "full", patience: float = 5.0, create: bool = True
     ) -> None:
         self._server = MysqlDatabase(target, durability=durability, patience=patience, create=create)
+        self._places = target.redis and RedisPlaces(*target.redis, self._server.queue)
         super().__init__(self._server)
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
-        self._admit()  # what was committed before is before
-        return super().append(runs, now)
+        if self._places is None:
+            return self._server.write(lambda db: append(db, runs, now))
+        return self._append_with(self._places, runs, now)
 
     def within(self, connection: object) -> Writer:
         return CallersTransaction(self._server, self, connection, self._server.queue, str(self._server.target))
+
+    def close(self) -> None:
+        if self._places is not None:
+            self._places.close()
+        super().close()
+
+    def _append_with(self, places: RedisPlaces, runs: Sequence[Run], now: float) -> list[int]:
+        counts: Counter[int] = Counter()
+        for run in runs:
+            counts[run.topic] += run.messages
+        proposed = places.take(counts)
+        if proposed is not None:
+            try:
+                return self._server.write(lambda db: append_at(db, dict(proposed), counts, runs, now))
+            except Disagreed:
+                pass
+        firsts = self._server.write(lambda db: append(db, runs, now))
+        places.correct({run.topic: first + run.messages for run, first in zip(runs, firsts, strict=True)})
+        return firsts
 
     def _admit(self) -> None:
         admit(self._server)

@@ -41,6 +41,7 @@ class Target(NamedTuple):
     user: str
     password: str
     database: str
+    redis: tuple[str, int] | None = None  # hands out places
 
     def __str__(self) -> str:
         hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)

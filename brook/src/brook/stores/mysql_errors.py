@@ -30,6 +30,7 @@ _MEANINGS: dict[int, tuple[type[BrookError], str]] = {
     **dict.fromkeys((1205, 1213), (DatabaseLocked, "end the transaction in the way, or wait longer (patience=...)")),
     **dict.fromkeys((1021, 1114), (DatabaseFull, "free space on its disk and send again")),
     **dict.fromkeys((1036, 1290, 1792, 1836), (DatabaseReadOnly, "name a server that can be written to")),
+    1180: (StoreFailed, "its cluster was changing: look whether it was done"),
     1153: (BodyTooLarge, "send less at a time, or set its max_allowed_packet higher"),
     1406: (BadMessage, "use shorter names: a topic's, a group's or a setting's may have 255 characters"),
 }

@@ -15,7 +15,7 @@ order in which it was written; what one of them has written stays in order, and 
 
 import contextlib
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from brook.errors import BadSetting, BrookError
@@ -27,7 +27,8 @@ from brook.stores.base import Writer
 from brook.stores.mysql_errors import code_of, translated
 from brook.stores.mysql_session import for_driver
 from brook.stores.places import to_place
-from brook.stores.session import Database, Session
+from brook.stores.redis_places import Disagreed
+from brook.stores.session import Database, Row, Session
 
 # So many are moved in one transaction.
 MANY = 500
@@ -41,10 +42,42 @@ def admit(database: Database) -> None:
         database.write(functools.partial(_admit, topics))
 
 
+def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
+    """What was committed before is before."""
+    topics = {run.topic for run in runs}
+    rows, waiting = _lock(db, topics)
+    nexts = writing.require_writable(rows, topics)
+    while waiting:
+        _place(db, nexts, waiting)
+        waiting = db.rows(sql.inbox_of(topics), (MANY,))
+    return writing.store(db, nexts, runs, now)
+
+
+def append_at(
+    db: Session, proposed: dict[int, int], counts: Mapping[int, int], runs: Sequence[Run], now: float
+) -> list[int]:
+    """At the offsets that were proposed for so many messages of each topic. Disagreed, unless they come next."""
+    for topic, first in sorted(proposed.items()):
+        if not db.count(sql.TAKE_PLACES, {"topic": topic, "first": first, "count": counts[topic]}):
+            raise Disagreed(f"topic {topic}: {first} is not its next offset")
+    if db.rows(sql.inbox_of(proposed), (1,)):
+        raise Disagreed("what is in the inbox comes first")
+    return writing.store(db, proposed, runs, now)
+
+
 def _admit(topics: Collection[int], db: Session) -> None:
-    nexts = {topic: following for topic, following, _ in db.rows(statements.next_offsets(topics) + db.locking)}
-    # Now that nobody else can move these, what is still there is ours to move.
-    runs = [run for run in db.rows(sql.INBOX, (MANY,)) if run[1] in nexts]
+    rows, waiting = _lock(db, topics)
+    nexts = {topic: following for topic, following, _ in rows}
+    _place(db, nexts, waiting)
+    writing.move_offsets(db, nexts)
+
+
+def _lock(db: Session, topics: Collection[int]) -> list[list[Row]]:
+    """The next offsets and, once nobody else can move it, what is in the inbox."""
+    return db.gather((statements.next_offsets(topics) + db.locking, ()), (sql.inbox_of(topics), (MANY,)))
+
+
+def _place(db: Session, nexts: dict[int, int], runs: Sequence[Row]) -> None:
     firsts = writing.hand_out(nexts, [(topic, count) for _, topic, count, *_ in runs])
     for first, (each, topic, count, sent, size, sender, extras) in zip(firsts, runs, strict=True):
         place = to_place(topic, first)
@@ -52,7 +85,6 @@ def _admit(topics: Collection[int], db: Session) -> None:
         db.change(statements.ADD_RUN, (place, count, sent, place, size, sender))
         labels.add(db, [(place, extras)])
         db.change(sql.DROP_FROM_INBOX, (each,))
-    writing.move_offsets(db, nexts)
 
 
 class CallersTransaction:

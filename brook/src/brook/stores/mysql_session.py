@@ -5,13 +5,14 @@ takes two round trips, BEGIN and the lock of its topics, and all the rest with t
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from brook.errors import BodyTooLarge
 from brook.sql import mysql as sql
-from brook.stores.session import Parameters, Row
+from brook.stores.session import Parameters, Row, Select
 
 # What waits is sent once it is about this long, in characters.
 LONG = 4 * 1024 * 1024
@@ -32,8 +33,17 @@ class MysqlSession:
         return list(self._cursor.fetchall())
 
     def rows_of_each(self, statement: str, many: Iterable[Parameters]) -> list[Row]:
-        texts = [self._text(statement, parameters) for parameters in many]
-        return self._all_rows(";".join(texts)) if texts else []
+        return list(itertools.chain.from_iterable(self.gather(*[(statement, parameters) for parameters in many])))
+
+    def gather(self, *selects: Select) -> list[list[Row]]:
+        if not selects:
+            return []
+        before = len(self._waiting)
+        self._send(";".join(self._text(statement, parameters) for statement, parameters in selects))
+        found = [list(self._cursor.fetchall())]
+        while self._cursor.nextset():
+            found.append(list(self._cursor.fetchall()))
+        return found[before:]
 
     def count(self, statement: str, parameters: Parameters = ()) -> int:
         self._run(self._text(statement, parameters))
@@ -73,14 +83,6 @@ class MysqlSession:
         self._send(text)
         while self._cursor.nextset():
             pass
-
-    def _all_rows(self, text: str) -> list[Row]:
-        """Of all the selects that the text is made of; nothing waits in a look."""
-        self._send(text)
-        rows = list(self._cursor.fetchall())
-        while self._cursor.nextset():
-            rows += self._cursor.fetchall()
-        return rows
 
     def _send(self, text: str) -> None:
         text = ";".join([*self._waiting, text])

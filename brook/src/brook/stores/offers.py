@@ -10,7 +10,7 @@ from brook.errors import UnknownGroup
 from brook.identity import is_dead
 from brook.sql import statements as sql
 from brook.stores.base import ClaimRequest
-from brook.stores.places import require_readable, topic_and_offset, unreadable
+from brook.stores.places import require_none_of, topic_and_offset
 from brook.stores.session import Session, row
 
 
@@ -37,6 +37,15 @@ class Retry(NamedTuple):
     due: float
     cause: str
     key: str | None
+
+
+class Stock(NamedTuple):
+    """What a group's tables say, whoever asks."""
+
+    receipts: list[Receipt]
+    unreadable: set[int]  # topics
+    ready: list[Range]  # of each topic, what nobody has claimed
+    next_due: float
 
 
 class Offer(NamedTuple):
@@ -82,27 +91,41 @@ def lock_group(db: Session, name: str) -> Group:
 
 def look(db: Session, version: int | None, request: ClaimRequest) -> Outlook:
     group = find_group(db, request.group)
-    ((next_due,),) = db.rows(sql.NEXT_DUE, (group.id,))
-    out = receipts(db, group.id)
-    offer = find_offer(db, group, request, out, lost=[])
-    return Outlook(version, bool(offer.new), out, math.inf if next_due is None else next_due)
+    stock = take_stock(db, group)
+    offer = find_offer(db, group, request, stock, lost=[])
+    return Outlook(version, bool(offer.new), stock.receipts, stock.next_due)
 
 
-def find_offer(
-    db: Session, group: Group, request: ClaimRequest, out: Collection[Receipt], lost: Collection[Receipt]
-) -> Offer:
-    """out: the claims that there are; lost: those of them that can be taken over."""
-    require_readable(db, request.topics or ())
+def take_stock(db: Session, group: Group) -> Stock:
+    # The receipts first: what is settled from there on counts as claimed still.
+    receipts, unreadable, ready, next_due = db.gather(
+        (sql.RECEIPTS, (group.id,)),
+        (sql.UNREADABLE, ()),
+        (sql.READY, (group.id,)),
+        (sql.NEXT_DUE, (group.id,)),
+    )
+    ((due,),) = next_due
+    return Stock(
+        [Receipt(*found) for found in receipts],
+        {topic for (topic,) in unreadable},
+        [Range(*found) for found in ready],
+        math.inf if due is None else due,
+    )
+
+
+def find_offer(db: Session, group: Group, request: ClaimRequest, stock: Stock, lost: Collection[Receipt]) -> Offer:
+    """lost: the receipts of the stock that can be taken over."""
+    require_none_of(stock.unreadable, request.topics or ())
     # In an ordered group a topic that somebody has is nobody else's.
-    kept = [receipt for receipt in out if receipt not in lost] if group.ordered else []
-    taken = unreadable(db) | {each.topic for receipt in kept for each in held(db, receipt.id)}
+    kept = [receipt for receipt in stock.receipts if receipt not in lost] if group.ordered else []
+    taken = stock.unreadable | {each.topic for receipt in kept for each in held(db, receipt.id)}
 
     def is_open(each: Range) -> bool:
         return each.topic not in taken and (request.topics is None or each.topic in request.topics)
 
     theirs = [(receipt.id, each) for receipt in lost for each in held(db, receipt.id) if is_open(each)]
-    new = [Range(*found) for found in db.rows(sql.READY, (group.id,))]
-    return Offer(theirs, _due(db, group, request, taken), [each for each in new if is_open(each)])
+    due = _due(db, group, request, taken) if stock.next_due <= request.now else []
+    return Offer(theirs, due, [each for each in stock.ready if is_open(each)])
 
 
 def receipts(db: Session, group_id: int) -> list[Receipt]:
@@ -114,14 +137,15 @@ def lock_receipts(db: Session, ids: Collection[int]) -> dict[int, int]:
     return dict(db.rows(sql.these_receipts(ids) + db.locking))
 
 
-def lock_lost(db: Session, group: Group, now: float) -> tuple[list[Receipt], list[Receipt]]:
-    """All receipts of the group, and those that are lost: their clients cannot ack or renew them from here on."""
-    out = receipts(db, group.id)
-    locked = {receipt.id for receipt in out if receipt.is_lost(now)}
-    if locked:
-        lock_receipts(db, locked)
-        out = receipts(db, group.id)
-    return out, [receipt for receipt in out if receipt.id in locked and receipt.is_lost(now)]
+def lock_lost(db: Session, group: Group, now: float) -> tuple[Stock, list[Receipt]]:
+    """The stock, and the receipts that are lost: their clients cannot ack or renew them from here on."""
+    stock = take_stock(db, group)
+    locked = {receipt.id for receipt in stock.receipts if receipt.is_lost(now)}
+    if not locked:
+        return stock, []
+    lock_receipts(db, locked)
+    stock = take_stock(db, group)
+    return stock, [receipt for receipt in stock.receipts if receipt.id in locked and receipt.is_lost(now)]
 
 
 def held(db: Session, receipt: int) -> list[Range]:

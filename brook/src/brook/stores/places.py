@@ -61,11 +61,11 @@ def offset_at(db: Session, topic: int, position: Position) -> int:
     return int(end) if found is None or found[0] is None else found[0] & _OFFSET_MASK
 
 
-def unreadable(db: Session) -> set[int]:
-    """The topics that nobody may read."""
-    return {topic for (topic,) in db.rows(sql.UNREADABLE)}
+def require_readable(db: Session, topic: int) -> None:
+    require_none_of({each for (each,) in db.rows(sql.UNREADABLE)}, [topic])
 
 
-def require_readable(db: Session, topics: Collection[int]) -> None:
-    if forbidden := unreadable(db).intersection(topics):
+def require_none_of(unreadable: set[int], topics: Collection[int]) -> None:
+    """Forbidden, if one of the topics is one that nobody may read."""
+    if forbidden := unreadable.intersection(topics):
         raise Forbidden(f"topic {min(forbidden)}: its rule lets nobody read it: change its rule, or leave it out")

@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 Row: TypeAlias = tuple[Any, ...]
+Select: TypeAlias = tuple[str, Parameters]
 Result = TypeVar("Result")
 
 PAGE = 4096  # about what a change adds to a log of pages
@@ -25,6 +26,9 @@ class Session(Protocol):
 
     def rows_of_each(self, statement: str, many: Iterable[Parameters]) -> list[Row]:
         """What a select finds with each of the parameters, one after the other."""
+
+    def gather(self, *selects: Select) -> list[list[Row]]:
+        """What each of some selects finds, asked for at once."""
 
     def count(self, statement: str, parameters: Parameters = ()) -> int:
         """Change rows; how many."""

@@ -21,6 +21,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turns: dict[str, int] = {}  # by group: the topic that was claimed from last
+        self._plenty: set[tuple[str, frozenset[int] | None]] = set()  # what the last claim got something of
         self._outlooks: dict[tuple[str, frozenset[int] | None], offers.Outlook] = {}
 
     def topics(self) -> dict[str, int]:
@@ -57,14 +58,14 @@ class SqlStore:
 
     def offset_at(self, topic: int, position: Position) -> int:
         def look(db: Session) -> int:
-            require_readable(db, {topic})
+            require_readable(db, topic)
             return offset_at(db, topic, position)
 
         return self._look(look)
 
     def scan(self, topic: int, first: int, end: int | None, *, runs: int, label: str | None = None) -> list[Piece]:
         def look(db: Session) -> list[Piece]:
-            require_readable(db, {topic})
+            require_readable(db, topic)
             last = offset_at(db, topic, "latest" if end is None else end)
             wanted = Range(topic, first, max(last - first, 0), attempts=0)
             return read_ranges(db, [wanted], runs) if label is None else labels.find(db, label, wanted, runs)
@@ -72,13 +73,18 @@ class SqlStore:
         return self._look(look)
 
     def claim(self, request: ClaimRequest) -> Claimed | None:
-        self._admit()
-        if self._nothing_to_claim(request):
-            return None
+        # Where there was something, there may be more; else a look is cheaper.
+        key = request.group, request.topics
+        if key not in self._plenty:
+            self._admit()
+            if self._nothing_to_claim(request):
+                return None
         after = self._turns.get(request.group, 0)
         grant = self._database.write(lambda db: claims.claim(db, request, after))
-        if grant is None:  # somebody else was faster
+        if grant is None:
+            self._plenty.discard(key)
             return None
+        self._plenty.add(key)
         if grant.last_topic is not None:
             self._turns[request.group] = grant.last_topic
         return grant.claimed

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from brook.sql import sqlite as sql
-from brook.stores.session import Parameters, Row
+from brook.stores.session import Parameters, Row, Select
 
 
 class SqliteSession:
@@ -18,6 +18,9 @@ class SqliteSession:
 
     def rows_of_each(self, statement: str, many: Iterable[Parameters]) -> list[Row]:
         return [row for parameters in many for row in self._db.execute(statement, parameters)]
+
+    def gather(self, *selects: Select) -> list[list[Row]]:
+        return [self.rows(statement, parameters) for statement, parameters in selects]
 
     def count(self, statement: str, parameters: Parameters = ()) -> int:
         return self._db.execute(statement, parameters).rowcount

@@ -52,7 +52,12 @@ def _add_group(db: Session, name: str, all_topics: bool, ordered: bool | None, t
 
 
 def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
-    nexts = lock_offsets(db, {run.topic for run in runs})
+    topics = {run.topic for run in runs}
+    return store(db, require_writable(db.rows(sql.next_offsets(topics) + db.locking), topics), runs, now)
+
+
+def store(db: Session, nexts: dict[int, int], runs: Sequence[Run], now: float) -> list[int]:
+    """nexts: the next offset of each topic, for us to hand out; the first offset of each run."""
     firsts = hand_out(nexts, [(run.topic, run.messages) for run in runs])
     places = [to_place(run.topic, first) for first, run in zip(firsts, runs, strict=True)]
     ids = db.body_ids(places)
@@ -70,13 +75,8 @@ def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
     return firsts
 
 
-def lock_offsets(db: Session, wanted: Collection[int]) -> dict[int, int]:
-    """The next offset of each topic, for us to hand out. Raises UnknownTopic, Forbidden."""
-    return require_writable(db.rows(sql.next_offsets(wanted) + db.locking), wanted)
-
-
 def require_writable(rows: Sequence[tuple[int, int, str]], wanted: Collection[int]) -> dict[int, int]:
-    """Of what next_offsets finds: the next offset of each topic. Raises UnknownTopic, Forbidden."""
+    """From what next_offsets finds: the next offset of each topic. Raises UnknownTopic, Forbidden."""
     _require_none_missing(set(wanted) - {topic for topic, _, _ in rows})
     for topic, _, rule in rows:
         if rule in ("read-only", "closed"):
