@@ -31,7 +31,7 @@ class Rows:
         return self._view((self.count, width), "u1", columns.start)
 
     def has(self, at: int, text: bytes) -> Bools:
-        """Which of them have this text there. It has no NUL, as numpy compares strings without those at their end."""
+        """Which of them have this text there."""
         found: Bools = self._view((self.count,), f"S{len(text)}", at) == text
         return found
 
