@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ackworth.driver.codec import jetstream
+from ackworth.driver.codec.columns import Names
 from ackworth.driver.codec.nats import BadFrame, Control, Messages, Reader, Status, command, publish
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered
 from ackworth.driver.matrix import stacked
@@ -183,7 +184,7 @@ def _meaning(why_not: str | None) -> tuple[int, int]:
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
         self._connection = _Connection(address)
-        self._topics = jetstream.Topics(address["stream"], topics)
+        self._topics = Names([f"{address['stream']}.{topic}" for topic in topics])
         self._group = f"{address['stream']}.{group}"
         self._to_come = 0  # how many the server may still send
         self._answer_by = Deadline(0)
@@ -241,9 +242,9 @@ class Receiver:
 
     def _incoming(self, found: list[Messages]) -> Incoming:
         bodies, lengths = stacked([messages.bodies for messages in found])
-        with lost_if(BadFrame, _NO_NATS):
+        with lost_if((BadFrame, LookupError), _NO_NATS):
             numbers = [jetstream.delivered(messages.replies) for messages in found]
-            topics = np.concatenate([self._topics.of(messages.subjects) for messages in found])
+            topics = np.concatenate([self._topics.find(messages.subjects) for messages in found])
         return Incoming(
             bodies=bodies,
             lengths=lengths,

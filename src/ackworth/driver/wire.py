@@ -132,9 +132,9 @@ class InFlight:
 
 
 @contextlib.contextmanager
-def lost_if(kind: type[Exception], reason: int) -> Iterator[None]:
+def lost_if(kinds: type[Exception] | tuple[type[Exception], ...], reason: int) -> Iterator[None]:
     """What a codec cannot read is a connection that is lost for this reason."""
     try:
         yield
-    except kind as error:
+    except kinds as error:
         raise ConnectionLost(str(error), reason) from error

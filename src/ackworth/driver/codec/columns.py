@@ -92,6 +92,33 @@ def decimal(values: Int64s, digits: int) -> Bytes:
     return text.view(np.uint8)[:, 4 * groups - digits :]
 
 
+def between(before: bytes, rows: Bytes, after: bytes) -> Bytes:
+    """Each row with the same text before and after it."""
+    width = len(before) + rows.shape[1]
+    matrix = np.empty((len(rows), width + len(after)), np.uint8)
+    matrix[:, : len(before)] = np.frombuffer(before, np.uint8)
+    matrix[:, len(before) : width] = rows
+    matrix[:, width:] = np.frombuffer(after, np.uint8)
+    return matrix
+
+
+class Names:
+    """Finds rows among names that are known."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        known = np.array([name.encode() for name in names])
+        self._order = np.argsort(known)
+        self._sorted = known[self._order]
+
+    def find(self, rows: Bytes) -> Int64s:
+        """The index of the name that each is. Raises LookupError, with the first that is none."""
+        wanted = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")[:, 0]
+        places = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        if (unknown := self._sorted[places] != wanted).any():
+            raise LookupError(f"{wanted[unknown][0].decode(errors='replace')} is no topic")
+        return self._order[places]
+
+
 class BatchWriter:
     """Writes batches of messages, each as
 
