@@ -264,7 +264,7 @@ def test_it_answers_a_ping(says: Says) -> None:
     [
         (b"", "closed by the other side"),
         (b"MSG ackworth.topic-0 1 no.ack 1\r\nx\r\n", "acknowledges nothing"),
-        (b"MSG another.topic 1 $JS.ACK.s.g.1.2.3.4.5 1\r\nx\r\n", "is the subject of no topic"),
+        (b"MSG another.topic 1 $JS.ACK.s.g.1.2.3.4.5 1\r\nx\r\n", "another.topic is no topic"),
         (b"HMSG _ACK.IDENTITY.next 1 33 33\r\nNATS/1.0 409 Consumer Deleted\r\n\r\n\r\n", "Consumer Deleted"),
     ],
 )

@@ -205,16 +205,6 @@ def test_a_delivery_that_cannot_be_acknowledged_says_so() -> None:
         jetstream.delivered(np.frombuffer(good + bad, np.uint8).reshape(2, -1))
 
 
-def test_subjects_are_of_topics_or_of_none() -> None:
-    topics = jetstream.Topics("s", ["b", "a", "longer"])
-    assert topics.of(np.frombuffer(b"s.as.bs.a", np.uint8).reshape(3, 3)).tolist() == [1, 0, 1]
-    assert topics.of(np.frombuffer(b"s.longer", np.uint8).reshape(1, -1)).tolist() == [2]
-    for subject in (b"s.c", b"s.longes", b"s.lon"):
-        assert topics.of(np.frombuffer(subject, np.uint8).reshape(1, -1)).tolist() == [-1], "of the stream, not ours"
-    with pytest.raises(BadFrame, match="is the subject of no topic"):
-        topics.of(np.frombuffer(b"t.a", np.uint8).reshape(1, -1))
-
-
 def test_acknowledgements_are_published_one_by_one() -> None:
     replies = np.frombuffer(b"one.1two.2", np.uint8).reshape(2, 5)
     assert jetstream.acknowledgements(replies, b"+ACK").tobytes() == b"PUB one.1 4\r\n+ACK\r\nPUB two.2 4\r\n+ACK\r\n"

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ackworth.driver.codec import jetstream
+from ackworth.driver.codec.columns import Names
 from ackworth.driver.codec.nats import BadFrame, Control, Messages, Reader, Status, command, publish
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered
 from ackworth.driver.matrix import stacked
-from ackworth.driver.wire import Deadline, Wire
+from ackworth.driver.wire import Deadline, InFlight, Wire, lost_if
 from ackworth.model.outcome import Outcome
 
 NO_STREAM = "503"
@@ -96,7 +97,7 @@ class _Connection:
 
     def frames(self, wait: float) -> list[Messages | Status]:
         """What has come to the inbox; waits at most so many seconds for it. Raises ConnectionLost."""
-        with _nats_or_lost():
+        with lost_if(BadFrame, _NO_NATS):
             found = self._reader.take(self.wire.receive(wait))
         for frame in found:
             if isinstance(frame, Control):
@@ -128,7 +129,7 @@ class _Connection:
 
 
 def _read_answer(frame: Messages) -> dict[str, Any]:
-    with _nats_or_lost():
+    with lost_if(BadFrame, _NO_NATS):
         answer = jetstream.read_json(frame.bodies[0].tobytes())
     if "error" in answer:
         raise ConnectionLost(str(answer["error"]), _UNCLEAR)
@@ -144,42 +145,25 @@ class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
         self._publishes = jetstream.publishes(address["stream"], topics, self._connection.inbox)
-        self._sent = range(0)  # the seqs that may be answered
-        self._open = 0  # messages that are not answered
+        self._in_flight = InFlight(self._connection.wire, _ACK_BYTES, _NO_NATS)
 
     def send(self, batch: Outgoing) -> None:
-        last = batch.first_seq + len(batch.sizes)
-        self._sent = range(self._sent.start if self._sent else batch.first_seq, last)
+        self._in_flight.add(batch)
         self._connection.wire.send(self._publishes.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
-        self._count(len(batch.sizes))
 
     def answers(self, wait: float) -> Answers:
-        parts = [answered(np.empty(0, np.int64), Outcome.UNKNOWN)]
-        for frame in self._connection.frames(wait):
-            with _nats_or_lost():
-                parts += self._read(frame)
-        found = joined(parts)
-        self._count(-len(found))
-        return found
-
-    def _count(self, more: int) -> None:
-        self._open += more
-        self._connection.wire.await_half(self._open, _ACK_BYTES)
+        frames = self._connection.frames(wait)
+        with lost_if(BadFrame, _NO_NATS):
+            return self._in_flight.settle(part for frame in frames for part in self._read(frame))
 
     def _read(self, frame: Messages | Status) -> Iterator[Answers]:
         if isinstance(frame, Status):
-            seqs = np.array([jetstream.number_of(frame.subject)])
-            yield self._answered(seqs, *_meaning(frame.text))
+            yield answered(np.array([jetstream.number_of(frame.subject)]), *_meaning(frame.text))
             return
         seqs, stored = jetstream.numbers_of(frame), jetstream.are_acks(frame)
-        yield self._answered(seqs[stored], Outcome.ACKED, 0)
+        yield answered(seqs[stored], Outcome.ACKED)
         for i in np.flatnonzero(~stored):
-            yield self._answered(seqs[i : i + 1], *_meaning(jetstream.why_not(frame.bodies[i].tobytes())))
-
-    def _answered(self, seqs: Int64s, outcome: int, reason: int) -> Answers:
-        if len(seqs) and not (int(seqs.min()) in self._sent and int(seqs.max()) in self._sent):
-            raise BadFrame("an answer to a message that was not sent")
-        return answered(seqs, outcome, reason)
+            yield answered(seqs[i : i + 1], *_meaning(jetstream.why_not(frame.bodies[i].tobytes())))
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()
@@ -200,7 +184,7 @@ def _meaning(why_not: str | None) -> tuple[int, int]:
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
         self._connection = _Connection(address)
-        self._topics = jetstream.Topics(address["stream"], topics)
+        self._topics = Names([f"{address['stream']}.{topic}" for topic in topics], others=f"{address['stream']}.")
         self._group = f"{address['stream']}.{group}"
         self._to_come = 0  # how many the server may still send
         self._answer_by = Deadline(0)
@@ -258,9 +242,9 @@ class Receiver:
 
     def _incoming(self, found: list[Messages]) -> Incoming:
         bodies, lengths = stacked([messages.bodies for messages in found])
-        with _nats_or_lost():
+        with lost_if((BadFrame, LookupError), _NO_NATS):
             numbers = [jetstream.delivered(messages.replies) for messages in found]
-            topics = np.concatenate([self._topics.of(messages.subjects) for messages in found])
+            topics = np.concatenate([self._topics.find(messages.subjects) for messages in found])
         mine = topics >= 0  # a consumer of nats-server 2.9 reads one topic or all: others are acknowledged and left out
         return Incoming(
             bodies=bodies[mine],
@@ -294,11 +278,3 @@ class Receiver:
             self._take(deadline.left())
         self._say(self._held, b"-NAK")
         self._connection.settle(_GIVE_BACK_WITHIN)
-
-
-@contextlib.contextmanager
-def _nats_or_lost() -> Iterator[None]:
-    try:
-        yield
-    except BadFrame as error:
-        raise ConnectionLost(str(error), _NO_NATS) from error

@@ -7,9 +7,8 @@ A receiver reads in this order:
 Whenever nothing new has come for a while, it also adopts what a consumer that is gone has left behind.
 """
 
-import contextlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ackworth.driver.codec.redis_streams import Deliveries, Entries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import stacked
-from ackworth.driver.wire import Deadline, Wire
+from ackworth.driver.wire import Deadline, Wire, lost_if
 from ackworth.model.outcome import Outcome
 
 # Errors with which Redis refuses a command before it does anything.
@@ -74,7 +73,7 @@ class _Connection:
         found: list[Value] = []
         data, at = b"", 0
         while len(found) < len(commands):
-            with _resp_or_lost():
+            with lost_if(BadReply, _NO_RESP):
                 value = parse(data, at)
             if value is not None:
                 found.append(value[0])
@@ -104,7 +103,7 @@ class Sender:
 
     def answers(self, wait: float) -> Answers:
         self._data += self._connection.wire.receive(wait)
-        with _resp_or_lost():
+        with lost_if(BadReply, _NO_RESP):
             runs = self._read()
         self._count(-sum(count for count, _, _ in runs))
         return joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
@@ -201,7 +200,7 @@ class Receiver:
             if not more:
                 return None
             data = self._data + more
-            with _resp_or_lost():
+            with lost_if(BadReply, _NO_RESP):
                 self._data = data[self._coming.take(data) :]
         answer, self._coming = self._coming, None
         if answer.error is not None:
@@ -243,11 +242,3 @@ class Receiver:
 
     def close(self) -> None:
         self._connection.close()
-
-
-@contextlib.contextmanager
-def _resp_or_lost() -> Iterator[None]:
-    try:
-        yield
-    except BadReply as error:
-        raise ConnectionLost(str(error), _NO_RESP) from error

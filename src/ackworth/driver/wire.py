@@ -4,8 +4,11 @@ import contextlib
 import select
 import socket
 import time
+from collections.abc import Iterable, Iterator
 
-from ackworth.driver.contract import ConnectionLost
+import numpy as np
+
+from ackworth.driver.contract import Answers, ConnectionLost, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import Matrix
 
 CONNECT_WITHIN = 5.0
@@ -96,3 +99,42 @@ class Deadline:
 
     def left(self) -> float:
         return max(0.0, self._at - time.monotonic())
+
+
+class InFlight:
+    """The messages that are sent and not answered, where an answer has the number of its message."""
+
+    def __init__(self, wire: Wire, answer_size: int, not_sent: int) -> None:
+        self._wire, self._answer_size = wire, answer_size
+        self._not_sent = not_sent  # the reason if something is answered that was not sent
+        self._sent = range(0)
+        self._count = 0
+
+    def add(self, batch: Outgoing) -> None:
+        first = self._sent.start if self._sent else batch.first_seq
+        self._sent = range(first, batch.first_seq + len(batch.sizes))
+        self._change(len(batch.sizes))
+
+    def settle(self, parts: Iterable[Answers]) -> Answers:
+        """All of them, one after the other. Raises ConnectionLost."""
+        found = joined([answered(np.empty(0, np.int64), 0), *parts])
+        self._check(found.seqs)
+        self._change(-len(found))
+        return found
+
+    def _check(self, seqs: Int64s) -> None:
+        if len(seqs) and not (int(seqs.min()) in self._sent and int(seqs.max()) in self._sent):
+            raise ConnectionLost("an answer to a message that was not sent", self._not_sent)
+
+    def _change(self, more: int) -> None:
+        self._count += more
+        self._wire.await_half(self._count, self._answer_size)
+
+
+@contextlib.contextmanager
+def lost_if(kinds: type[Exception] | tuple[type[Exception], ...], reason: int) -> Iterator[None]:
+    """What a codec cannot read is a connection that is lost for this reason."""
+    try:
+        yield
+    except kinds as error:
+        raise ConnectionLost(str(error), reason) from error

@@ -31,7 +31,7 @@ class Rows:
         return self._view((self.count, width), "u1", columns.start)
 
     def has(self, at: int, text: bytes) -> Bools:
-        """Which of them have this text there. It has no NUL, as numpy compares strings without those at their end."""
+        """Which of them have this text there."""
         found: Bools = self._view((self.count,), f"S{len(text)}", at) == text
         return found
 
@@ -90,6 +90,36 @@ def decimal(values: Int64s, digits: int) -> Bytes:
     for i in range(groups):
         text[:, i] = _FOUR[values // 10_000 ** (groups - 1 - i) % 10_000]
     return text.view(np.uint8)[:, 4 * groups - digits :]
+
+
+def between(before: bytes, rows: Bytes, after: bytes) -> Bytes:
+    """Each row with the same text before and after it."""
+    width = len(before) + rows.shape[1]
+    matrix = np.empty((len(rows), width + len(after)), np.uint8)
+    matrix[:, : len(before)] = np.frombuffer(before, np.uint8)
+    matrix[:, len(before) : width] = rows
+    matrix[:, width:] = np.frombuffer(after, np.uint8)
+    return matrix
+
+
+class Names:
+    """Finds rows among names that are known. What begins as `others` do, and is none of them, is somebody else's."""
+
+    def __init__(self, names: Sequence[str], others: str | None = None) -> None:
+        known = np.array([name.encode() for name in names])
+        self._order = np.argsort(known)
+        self._sorted = known[self._order]
+        self._others = others and others.encode()
+
+    def find(self, rows: Bytes) -> Int64s:
+        """The index of the name that each is; -1: somebody else's. Raises LookupError, with the first that is none."""
+        wanted = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")[:, 0]
+        places = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        known = self._sorted[places] == wanted
+        for name in set(wanted[~known].tolist()):
+            if self._others is None or not name.startswith(self._others):
+                raise LookupError(f"{name.decode(errors='replace')} is no topic")
+        return np.where(known, self._order[places], -1)
 
 
 class BatchWriter:

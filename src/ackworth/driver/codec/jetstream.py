@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ackworth.driver.codec.columns import BatchWriter, Bools, Bytes, Int64s, are_digits, leading, numbers
+from ackworth.driver.codec.columns import BatchWriter, Bools, Bytes, Int64s, are_digits, between, leading, numbers
 from ackworth.driver.codec.nats import BadFrame, Messages
 
 ID_DIGITS = 12
@@ -92,26 +92,6 @@ def read_json(answer: bytes) -> dict[str, Any]:
 # ---- deliveries --------------------------------------------------------------------------------------------
 
 
-class Topics:
-    """Which topic a subject is of."""
-
-    def __init__(self, stream: str, topics: Sequence[str]) -> None:
-        self._stream = f"{stream}.".encode()
-        subjects = np.array([self._stream + topic.encode() for topic in topics])
-        self._order = np.argsort(subjects)
-        self._sorted = subjects[self._order]
-
-    def of(self, subjects: Bytes) -> Int64s:
-        """The index of each, -1 for one of the stream's other topics. Raises BadFrame."""
-        wanted = np.ascontiguousarray(subjects).view(f"S{subjects.shape[1]}")[:, 0]
-        places = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        known = self._sorted[places] == wanted
-        for subject in set(wanted[~known].tolist()):
-            if not subject.startswith(self._stream):
-                raise BadFrame(f"{subject!r} is the subject of no topic")
-        return np.where(known, self._order[places], -1)
-
-
 def delivered(replies: Bytes) -> tuple[Int64s, Int64s]:
     """How often each message was delivered, and its place in the stream. Raises BadFrame."""
     counts, places = [], []
@@ -138,10 +118,4 @@ def _alike(replies: Bytes, numbers_at: int) -> Bytes:
 
 def acknowledgements(replies: Bytes, said: bytes) -> Bytes:
     """What is published to acknowledge each of them, or to say something else of them."""
-    before, after = b"PUB ", b" %d\r\n%b\r\n" % (len(said), said)
-    width = len(before) + replies.shape[1]
-    matrix = np.empty((len(replies), width + len(after)), np.uint8)
-    matrix[:, : len(before)] = np.frombuffer(before, np.uint8)
-    matrix[:, len(before) : width] = replies
-    matrix[:, width:] = np.frombuffer(after, np.uint8)
-    return matrix
+    return between(b"PUB ", replies, b" %d\r\n%b\r\n" % (len(said), said))
