@@ -4,7 +4,7 @@ Kafka leaves syncing to the system unless told otherwise, and trusts replication
 power. A single node has no replicas, so without `flush_messages: 1` nothing is claimed for a power cut. With `acks: 0`
 the broker says nothing at all, and an ack means that the message was sent.
 
-`idempotent` is `all` with numbered batches: the client sends again what was not answered, and the broker stores it once.
+`idempotent` is `all` with numbered batches: the client sends again what was not answered, the broker stores it once.
 """
 
 import shutil
