@@ -9,7 +9,7 @@ mark a message that comes again; its position tells.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,7 @@ from ackworth.model.outcome import Outcome
 
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 except ModuleNotFoundError as error:
     raise Unavailable("Kafka needs the package confluent-kafka: pip install 'ackworth[kafka]'") from error
 
@@ -43,7 +42,11 @@ _ANSWER_WITHIN = 5.0  # seconds, for what is answered at once
 _LOOK_AGAIN = 0.02
 _COMMON = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 10_000, "log_level": 0}
 # No limit of the library's before ours: a sender is never given more than its window.
-_SENDER = {"queue.buffering.max.messages": 0, "queue.buffering.max.kbytes": (1 << 31) - 1}
+_SENDER = {
+    "queue.buffering.max.messages": 0,
+    "queue.buffering.max.kbytes": (1 << 31) - 1,
+    "message.max.bytes": 1_000_000_000,  # the broker decides
+}
 _RECEIVER = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
@@ -58,25 +61,40 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
     admin = AdminClient({**_COMMON, "bootstrap.servers": address["servers"]})
     known = _known(admin)
     new = [NewTopic(topic, num_partitions=1, replication_factor=1) for topic in topics if topic not in known]
-    for done in admin.create_topics(new, request_timeout=_ANSWER_WITHIN).values() if new else ():
+    if new:
+        _await(admin.create_topics(new, request_timeout=_ANSWER_WITHIN))
+    if topics:
+        _await_leaders(admin, topics)
+
+
+def _known(client: Any) -> set[str]:
+    """The topics that there are. Raises ConnectionLost if the broker does not answer."""
+    try:
+        return set(client.list_topics(timeout=_ANSWER_WITHIN).topics)
+    except KafkaException as error:
+        raise _lost(error.args[0]) from error
+
+
+def _await_leaders(admin: Any, topics: Sequence[str]) -> None:
+    """A topic that was made can be written to a little later; until then `acks: 0` loses what is sent."""
+    ends = {TopicPartition(topic, 0): OffsetSpec.latest() for topic in topics}
+    deadline = Deadline(_ANSWER_WITHIN)
+    while True:
+        try:
+            return _await(admin.list_offsets(ends, request_timeout=1.0))
+        except ConnectionLost:
+            if not deadline.left():
+                raise
+        time.sleep(_LOOK_AGAIN)
+        _known(admin)  # the library does not ask again by itself who leads
+
+
+def _await(futures: Mapping[Any, Any]) -> None:
+    for done in futures.values():
         try:
             done.result()
         except KafkaException as error:
             raise _lost(error.args[0]) from error
-    deadline = Deadline(_ANSWER_WITHIN)
-    while not set(topics) <= _known(admin):  # a topic that was made has its leader a little later
-        if not deadline.left():
-            raise ConnectionLost("some topics have no leader", _UNCLEAR)
-        time.sleep(_LOOK_AGAIN)
-
-
-def _known(client: Any) -> set[str]:
-    """The topics that can be used. Raises ConnectionLost if the broker does not answer."""
-    try:
-        topics = client.list_topics(timeout=_ANSWER_WITHIN).topics
-    except KafkaException as error:
-        raise _lost(error.args[0]) from error
-    return {name for name, topic in topics.items() if all(part.leader >= 0 for part in topic.partitions.values())}
 
 
 def _lost(error: Any) -> ConnectionLost:
