@@ -9,6 +9,7 @@ the broker says nothing at all, and an ack means that the message was sent.
 
 import shutil
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from ackworth.broker.contract import Place, Setting
@@ -63,6 +64,8 @@ class Kafka:
     def missing(self) -> str | None:
         if shutil.which("java") is None:
             return "there is no java: install a Java 17 runtime or later (Debian: apt-get install default-jre-headless)"
+        if find_spec("confluent_kafka") is None:
+            return "its driver needs the package confluent-kafka: pip install 'ackworth[kafka]'"
         return None if JARS.there() else f"{JARS.name} is not here: run `ackworth brokers install {self.name}`"
 
     def install(self) -> str:
