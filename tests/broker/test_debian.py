@@ -44,6 +44,12 @@ def test_no_service_may_start_while_it_is_installed(tools: Callable[[str], Path]
     assert not policy.exists()
 
 
+def test_a_package_without_a_service(tools: Callable[[str], Path]) -> None:
+    calls = tools("true")
+    assert debian.install("a-tool") == "installed Debian's a-tool"
+    assert [line.split()[0] for line in calls.read_text().splitlines()] == ["apt-get"]
+
+
 def test_a_policy_of_the_administrator_stays(tools: Callable[[str], Path], tmp_path: Path) -> None:
     tools("true")
     (tmp_path / "policy-rc.d").write_text("theirs")

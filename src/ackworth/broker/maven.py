@@ -58,5 +58,5 @@ def _run_maven(folder: Path, name: str) -> None:
     command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
-        errors = [line for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
+        errors = [line.removeprefix("[ERROR] ") for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
         raise Unavailable(f"Maven could not fetch {name}: {errors[0] if errors else done.returncode}")

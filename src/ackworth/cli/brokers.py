@@ -16,7 +16,7 @@ HELP = "list the brokers, their settings, and the faults that can be had here; o
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print it as JSON")
     actions = command.add_subparsers(metavar="[install]")
-    help_text = "install brokers of Debian's packages; their own services are not left running"
+    help_text = "install brokers, of Debian's packages or from Maven Central; their own services are not left running"
     installing = actions.add_parser("install", help=help_text, description=help_text)
     installing.add_argument(
         "names",

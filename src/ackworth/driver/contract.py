@@ -166,6 +166,11 @@ class Broadcasting(Driver, Protocol):
     Listener: type[Receiver]  # one client, which gets all that is sent to the topics; its group's name is its own
 
 
+def marks_repeats(driver: Driver) -> bool:
+    """Whether its protocol says of a message that it may have come before; a driver whose does not has a False."""
+    return bool(getattr(driver, "MARKS_REPEATS", True))
+
+
 def load(name: str) -> Driver:
     """A driver by its name: a file of this package, or a module's dotted path."""
     known = [

@@ -21,6 +21,7 @@ from ackworth.driver.contract import (
     Receiver,
     Refusing,
     Sender,
+    marks_repeats,
 )
 from ackworth.load.body import Bodies
 from ackworth.model.outcome import Outcome
@@ -99,7 +100,7 @@ def what_is_not_acknowledged_comes_again_and_says_so(driver: Driver, address: Ad
         assert first.receive(100, PATIENCE) is not None, "nothing came"
     got = _drain(driver, address, GROUPS[0], expected=20)
     assert len(set(got.messages)) == 20
-    assert got.flagged > 0, "a repeat was not flagged"
+    assert got.flagged > 0 or not marks_repeats(driver), "a repeat was not flagged"
 
 
 def preparing_again_changes_nothing(driver: Driver, address: Address) -> None:

@@ -1,0 +1,135 @@
+"""Kafka in KRaft mode: one node that is broker and controller, for each kind of ack, synced at every message or never.
+
+Kafka leaves syncing to the system unless told otherwise, and trusts replication for what a machine loses with its
+power. A single node has no replicas, so without `flush_messages: 1` nothing is claimed for a power cut. With `acks: 0`
+the broker says nothing at all, and an ack means that the message was sent.
+
+`idempotent` is `all` with numbered batches: the client sends again what was not answered, the broker stores it once.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from ackworth.broker.contract import Place, Setting
+from ackworth.broker.maven import Jars
+from ackworth.broker.ports import HOST
+from ackworth.broker.server import Server
+from ackworth.model.verdict import Claims
+
+VERSION = "4.1.0"
+JARS = Jars(
+    f"kafka-{VERSION}",
+    (
+        f"org.apache.kafka:kafka_2.13:{VERSION}",
+        f"org.apache.kafka:kafka-tools:{VERSION}",
+        "org.slf4j:slf4j-simple:1.7.36",  # its warnings and errors, without a file of settings
+    ),
+)
+_JAVA = ("-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.awt.headless=true")
+_CLUSTER = "ackworthAAAAAAAAAAAAAA"  # 22 characters of base64; a node must know its cluster before it begins
+# Its directory is made ready once; then the server takes the shell's place, and so its death with the run.
+_SCRIPT = """
+cluster=$1 file=$2 made=$3
+shift 3
+[ -e "$made" ] || "$@" kafka.tools.StorageTool format --cluster-id "$cluster" --config "$file" || exit 1
+exec "$@" kafka.Kafka "$file"
+"""
+
+
+class Kafka:
+    name = "kafka"
+    summary = "Kafka with a topic of one partition for each topic, and a consumer group for each group"
+    driver = "kafka"
+    embedded = False
+    topologies = ("single",)
+    ports = ("client", "controller")
+    settings: Mapping[str, Setting] = {
+        "acks": Setting(
+            means="whose word is an ack: all replicas', also once and in order when sent again (idempotent); "
+            "the leader's (1); or nobody's (0)",
+            values=("idempotent", "all", 1, 0),
+            default="idempotent",
+        ),
+        "flush_messages": Setting(
+            means="after how many messages a partition is synced before the answer",
+            values=(1, "never"),
+            default=1,
+        ),
+    }
+    overhead = 80.0  # a record's own fields, and its share of a batch's head
+    growth = 1.5  # segments, and their indices, which are made larger than they need to be
+
+    def missing(self) -> str | None:
+        if shutil.which("java") is None:
+            return "there is no java: install a Java 17 runtime or later (Debian: apt-get install default-jre-headless)"
+        if find_spec("confluent_kafka") is None:
+            return "its driver needs the package confluent-kafka: pip install 'ackworth[kafka]'"
+        return None if JARS.there() else f"{JARS.name} is not here: run `ackworth brokers install {self.name}`"
+
+    def install(self) -> str:
+        return JARS.fetch()
+
+    def version(self) -> str:
+        return f"Kafka {VERSION}"
+
+    def claims(self, settings: Mapping[str, Any]) -> Claims:
+        survives = {"pause"}
+        if settings["acks"] != 0:
+            survives |= {"sigterm", "kill"}
+            survives |= {"power-cut"} if settings["flush_messages"] == 1 else set()
+        return Claims(
+            survives=frozenset(survives),
+            ordered=True,
+            once=True,
+            source="Kafka documentation, 'Producer Configs' (acks), 'Topic Configs' (flush.messages) and 'Replication'",
+        )
+
+    def nodes(self, topology: str) -> Sequence[str]:
+        return ("kafka",)
+
+    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
+        file = place.logs / f"{name}.properties"
+        file.write_text(configuration(place, settings))
+        java = [shutil.which("java") or "java", *_JAVA, "-cp", JARS.class_path]
+        made = place.data / "meta.properties"
+        return Server(
+            name, ["sh", "-c", _SCRIPT, "sh", _CLUSTER, str(file), str(made), *java], place.logs / f"{name}.log"
+        )
+
+    def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {"servers": f"{HOST}:{places['kafka'].ports['client']}", "acks": settings["acks"]}
+
+
+def configuration(place: Place, settings: Mapping[str, Any]) -> str:
+    client, controller = place.ports["client"], place.ports["controller"]
+    lines = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{controller}",
+        "listeners": f"CLIENT://{HOST}:{client},CONTROLLER://{HOST}:{controller}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": escaped(str(place.data)),
+        "auto.create.topics.enable": "false",  # a topic that is lost must not come back empty
+        # What the cluster keeps for itself has as many replicas as there are nodes.
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    if settings["flush_messages"] != "never":
+        lines["log.flush.interval.messages"] = str(settings["flush_messages"])
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def escaped(text: str) -> str:
+    """As a value in a file of properties."""
+    return text.replace("\\", "\\\\")
+
+
+BROKER = Kafka()

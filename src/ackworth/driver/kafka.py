@@ -1,0 +1,256 @@
+"""Kafka through librdkafka: a topic of one partition each, a consumer group for each group, an ack a delivery report.
+
+librdkafka connects, batches and sends again by itself. A sender lets it do so only if it is idempotent: then what was
+in flight when the broker died is sent once more, and answered. Otherwise it tries once, and what is not answered is
+unknown.
+
+Kafka keeps one position for a group in a topic: to acknowledge a message acknowledges all before it. It does not
+mark a message that comes again; its position tells.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
+from ackworth.driver.matrix import as_matrix
+from ackworth.driver.wire import Deadline
+from ackworth.model.errors import Unavailable
+from ackworth.model.outcome import Outcome
+
+try:
+    from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+except ModuleNotFoundError as error:
+    raise Unavailable("Kafka needs the package confluent-kafka: pip install 'ackworth[kafka]'") from error
+
+MARKS_REPEATS = False
+# Errors with which Kafka, or the library before it, refuses a message and stores nothing.
+DEFINITE = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "it is too large (MSG_SIZE_TOO_LARGE)",
+    KafkaError.INVALID_RECORD: "the broker does not take such a record (INVALID_RECORD)",
+    KafkaError.POLICY_VIOLATION: "against a policy (POLICY_VIOLATION)",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "not permitted (TOPIC_AUTHORIZATION_FAILED)",
+    KafkaError.NOT_ENOUGH_REPLICAS: "too few replicas (NOT_ENOUGH_REPLICAS)",
+}
+REASONS = ("", "no answer in time", "the connection broke", "an error that may mean anything", *DEFINITE.values())
+_BROKE, _UNCLEAR = 2, 3
+_ANSWER_WITHIN = 5.0  # seconds, for what is answered at once
+_LOOK_AGAIN = 0.02
+_COMMON = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 10_000, "log_level": 0}
+# No limit of the library's before ours: a sender is never given more than its window.
+_SENDER = {
+    "queue.buffering.max.messages": 0,
+    "queue.buffering.max.kbytes": (1 << 31) - 1,
+    "message.max.bytes": 1_000_000_000,  # the broker decides
+}
+_RECEIVER = {
+    "enable.auto.commit": False,
+    "auto.offset.reset": "earliest",
+    "enable.partition.eof": True,
+    "partition.assignment.strategy": "roundrobin",  # with one partition each, `range` gives all topics to one
+    "session.timeout.ms": 6000,  # the least that a broker takes as it comes: until it shares out a dead one's topics
+    "heartbeat.interval.ms": 500,
+}
+
+
+def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+    admin = AdminClient({**_COMMON, "bootstrap.servers": address["servers"]})
+    known = _known(admin)
+    new = [NewTopic(topic, num_partitions=1, replication_factor=1) for topic in topics if topic not in known]
+    if new:
+        _await(admin.create_topics(new, request_timeout=_ANSWER_WITHIN))
+    if topics:
+        _await_leaders(admin, topics)
+
+
+def _known(client: Any) -> set[str]:
+    """The topics that there are. Raises ConnectionLost if the broker does not answer."""
+    try:
+        return set(client.list_topics(timeout=_ANSWER_WITHIN).topics)
+    except KafkaException as error:
+        raise _lost(error.args[0]) from error
+
+
+def _await_leaders(admin: Any, topics: Sequence[str]) -> None:
+    """A topic that was made can be written to a little later; until then `acks: 0` loses what is sent."""
+    ends = {TopicPartition(topic, 0): OffsetSpec.latest() for topic in topics}
+    deadline = Deadline(_ANSWER_WITHIN)
+    while True:
+        try:
+            return _await(admin.list_offsets(ends, request_timeout=1.0))
+        except ConnectionLost:
+            if not deadline.left():
+                raise
+        time.sleep(_LOOK_AGAIN)
+        _known(admin)  # the library does not ask again by itself who leads
+
+
+def _await(futures: Mapping[Any, Any]) -> None:
+    for done in futures.values():
+        try:
+            done.result()
+        except KafkaException as error:
+            raise _lost(error.args[0]) from error
+
+
+def _lost(error: Any) -> ConnectionLost:
+    gone = error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+    return ConnectionLost(error.str(), _BROKE if gone else _UNCLEAR)
+
+
+class _Trouble:
+    """What the library says of its connections, in its own time."""
+
+    def __init__(self, lives_on: bool) -> None:
+        self._lives_on = lives_on  # the library is trusted to find the broker again
+        self._error: Any = None
+
+    def __call__(self, error: Any) -> None:
+        if error.fatal() or not self._lives_on:
+            self._error = error
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise _lost(self._error)
+
+
+class Sender:
+    def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
+        idempotent = address["acks"] == "idempotent"
+        self._topics = topics
+        self._acked: list[int] = []
+        self._failed: list[tuple[int, Any]] = []
+        self._trouble = _Trouble(lives_on=idempotent)
+        acks = {"enable.idempotence": True} if idempotent else {"acks": address["acks"], "retries": 0}
+        self._producer = Producer(
+            {**_COMMON, **_SENDER, **acks, "bootstrap.servers": address["servers"], "error_cb": self._trouble}
+        )
+        _known(self._producer)
+
+    def send(self, batch: Outgoing) -> None:
+        order = np.argsort(batch.topics, kind="stable")
+        width, data = batch.bodies.shape[1], batch.bodies.tobytes()
+        sizes, report = batch.sizes.tolist(), self._report
+        for index, rows in _by_topic(batch.topics[order], order):
+            messages = [
+                {
+                    "value": data[row * width : row * width + sizes[row]],
+                    "callback": partial(report, batch.first_seq + row),
+                }
+                for row in rows
+            ]
+            if self._producer.produce_batch(self._topics[index], messages, partition=0) < len(messages):
+                self._not_taken(messages)
+
+    def _not_taken(self, messages: Sequence[dict[str, Any]]) -> None:
+        """Those that the library itself refused."""
+        for message in messages:
+            if (error := message.get("_error")) is not None:
+                message["callback"](error, None)
+
+    def _report(self, seq: int, error: Any, message: Any) -> None:
+        if error is None:
+            self._acked.append(seq)
+        else:
+            self._failed.append((seq, error))
+
+    def answers(self, wait: float) -> Answers:
+        self._producer.poll(wait)
+        acked, self._acked = self._acked, []
+        failed, self._failed = self._failed, []
+        if not acked and not failed:
+            self._trouble.check()
+        return joined([answered(np.array(acked, np.int64), Outcome.ACKED), *map(_failure, failed)])
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(0)
+
+
+def _by_topic(topics: Int64s, order: Int64s) -> list[tuple[int, list[int]]]:
+    """The rows of each topic, in order."""
+    begins = [0, *(np.flatnonzero(np.diff(topics)) + 1).tolist()]
+    parts = np.split(order, begins[1:])
+    return [(int(topics[begin]), part.tolist()) for begin, part in zip(begins, parts, strict=True)]
+
+
+def _failure(failed: tuple[int, Any]) -> Answers:
+    seq, error = failed
+    seqs, code = np.array([seq]), error.code()
+    if code in DEFINITE:
+        return answered(seqs, Outcome.REFUSED, REASONS.index(DEFINITE[code]))
+    return answered(seqs, Outcome.UNKNOWN, _lost(error).reason)
+
+
+class Receiver:
+    def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
+        self._index = {topic: i for i, topic in enumerate(topics)}
+        self._trouble = _Trouble(lives_on=False)
+        self._assigned: set[str] | None = None  # the topics that are its own; None while they are shared out
+        self._at_end: set[str] = set()
+        names = {"group.id": group, "group.instance.id": f"consumer-{consumer}"}  # known again after a reconnect
+        self._consumer = Consumer(
+            {**_COMMON, **_RECEIVER, **names, "bootstrap.servers": address["servers"], "error_cb": self._trouble}
+        )
+        _known(self._consumer)
+        self._consumer.subscribe(list(topics), on_assign=self._assign, on_revoke=self._unassign, on_lost=self._unassign)
+
+    def _assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        self._assigned, self._at_end = {partition.topic for partition in partitions}, set()
+
+    def _unassign(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        self._assigned = None
+
+    @property
+    def told_empty(self) -> bool:
+        return self._assigned is not None and self._assigned <= self._at_end
+
+    def receive(self, limit: int, wait: float) -> Incoming | None:
+        found = self._messages(partial(self._consumer.consume, limit, 0))
+        if not found and wait:
+            found = self._messages(lambda: filter(None, [self._consumer.poll(wait)]))
+        self._trouble.check()
+        return _incoming(found, self._index) if found else None
+
+    def _messages(self, get: Callable[[], Any]) -> list[Any]:
+        """Those that are messages; of the others it is noted what they say."""
+        found = []
+        try:
+            for message in get():
+                if (error := message.error()) is None:
+                    found.append(message)
+                    self._at_end.discard(message.topic())
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    self._at_end.add(message.topic())
+                else:
+                    raise _lost(error)
+        except (KafkaException, RuntimeError) as error:
+            raise ConnectionLost(str(error), _UNCLEAR) from error
+        return found
+
+    def acknowledge(self, incoming: Incoming) -> None:
+        offsets = [TopicPartition(topic, 0, offset + 1) for topic, offset in incoming.token.items()]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            raise _lost(error.args[0]) from error
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _incoming(messages: Sequence[Any], index: dict[str, int]) -> Incoming:
+    bodies, lengths = as_matrix([message.value() for message in messages])
+    last = {message.topic(): message.offset() for message in messages}
+    return Incoming(
+        bodies=bodies,
+        lengths=lengths,
+        topics=np.array([index[message.topic()] for message in messages]),
+        positions=np.array([message.offset() for message in messages]),
+        redelivered=np.zeros(len(messages), bool),
+        token=last,
+    )

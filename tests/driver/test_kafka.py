@@ -1,0 +1,179 @@
+"""The driver of Kafka against a real broker, and against kafka-python."""
+
+import contextlib
+import itertools
+import socket
+from collections.abc import Callable, Iterator
+
+import kafka as kafka_python
+import numpy as np
+import pytest
+
+from ackworth.broker.kafka import BROKER
+from ackworth.broker.process import kill_and_wait
+from ackworth.driver import kafka
+from ackworth.driver.contract import Address, Answered, ConnectionLost, Outgoing, marks_repeats
+from ackworth.model.outcome import Outcome
+from ackworth.testing import drivers
+from ackworth.testing.drivers import check_driver
+from ackworth.testing.nodes import Running, running
+from tests.conftest import had
+from tests.driver.messages import all_answers, batch, body, outcomes, reasons, seqs
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One for all tests here: it takes seconds to start."""
+    with running(had(BROKER), tmp_path_factory.mktemp("kafka"), flush_messages="never") as found:
+        yield found
+
+
+numbers = itertools.count()
+
+
+@pytest.fixture
+def fresh(node: Running, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Address]:
+    """The same broker with names that it has never heard."""
+
+    def rename() -> Address:
+        number = next(numbers)
+        monkeypatch.setattr(drivers, "TOPICS", [f"topic-{number}-{i}" for i in range(3)])
+        monkeypatch.setattr(drivers, "GROUPS", [f"group-{number}-{i}" for i in range(2)])
+        return node.address
+
+    return rename
+
+
+@pytest.fixture
+def address(fresh: Callable[[], Address]) -> Address:
+    found = fresh()
+    kafka.prepare(found, drivers.TOPICS, drivers.GROUPS)
+    return found
+
+
+def everything(receiver: kafka.Receiver, count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        found += seqs(receiver.receive(100, drivers.PATIENCE))
+    return found
+
+
+@pytest.mark.parametrize("acks", BROKER.settings["acks"].values)
+def test_it_keeps_every_promise(fresh: Callable[[], Address], acks: str | int) -> None:
+    check_driver(kafka, lambda: {**fresh(), "acks": acks})
+    assert not marks_repeats(kafka)
+
+
+def test_kafka_python_reads_what_we_send(address: Address) -> None:
+    sent = batch(0, 30)
+    with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
+        sender.send(sent)
+        assert reasons(kafka, all_answers(sender, 30)) == {(Outcome.ACKED, "")}
+    reader = kafka_python.KafkaConsumer(bootstrap_servers=address["servers"], auto_offset_reset="earliest")
+    with contextlib.closing(reader):
+        for i, topic in enumerate(drivers.TOPICS):
+            reader.assign([kafka_python.TopicPartition(topic, 0)])
+            got = [record.value for record in itertools.islice(reader, 10)]
+            assert got == [row.tobytes()[:100] for row in sent.bodies[i::3]]
+
+
+def test_we_read_what_kafka_python_sends_and_it_sees_our_acknowledgements(address: Address) -> None:
+    with contextlib.closing(kafka_python.KafkaProducer(bootstrap_servers=address["servers"])) as writer:
+        for seq in range(30):
+            writer.send(drivers.TOPICS[seq % 3], body(seq), partition=0)
+    with contextlib.closing(kafka.Receiver(address, drivers.TOPICS, drivers.GROUPS[0], 0)) as receiver:
+        count = 0
+        while count < 30:
+            incoming = receiver.receive(100, drivers.PATIENCE)
+            assert incoming is not None
+            checked = dict(zip(seqs(incoming), sorted(incoming.positions.tolist()), strict=True))
+            assert set(checked.values()) <= set(range(10))
+            receiver.acknowledge(incoming)
+            count += len(incoming)
+    reader = kafka_python.KafkaConsumer(bootstrap_servers=address["servers"], group_id=drivers.GROUPS[0])
+    with contextlib.closing(reader):
+        parts = [kafka_python.TopicPartition(topic, 0) for topic in drivers.TOPICS]
+        assert [reader.committed(part) for part in parts] == [10, 10, 10]
+
+
+def test_a_message_that_is_too_large_is_refused_by_the_broker_and_the_others_are_not(address: Address) -> None:
+    small, large = batch(0, 2, 100), batch(2, 1, 2_000_000)
+    with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
+        sender.send(small)
+        sender.send(large)
+        found = all_answers(sender, 3)
+    assert outcomes(found) == {0: Outcome.ACKED, 1: Outcome.ACKED, 2: Outcome.REFUSED}
+    assert (Outcome.REFUSED, "it is too large (MSG_SIZE_TOO_LARGE)") in reasons(kafka, found)
+
+
+def test_what_the_library_refuses_is_refused_too(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kafka._SENDER, "message.max.bytes", 1000)
+    sizes = np.array([100, 5000, 100])
+    mixed = Outgoing(0, np.zeros(3, np.int64), batch(0, 3, 5000).bodies, sizes)
+    with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
+        sender.send(mixed)
+        assert outcomes(all_answers(sender, 3)) == {0: Outcome.ACKED, 1: Outcome.REFUSED, 2: Outcome.ACKED}
+
+
+def test_it_is_told_that_there_is_nothing_until_something_comes(address: Address) -> None:
+    with (
+        contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender,
+        contextlib.closing(kafka.Receiver(address, drivers.TOPICS, drivers.GROUPS[0], 0)) as receiver,
+    ):
+        assert isinstance(receiver, Answered) and not receiver.told_empty
+        while not receiver.told_empty:
+            assert receiver.receive(10, 0.05) is None
+        sender.send(batch(0, 3))
+        assert everything(receiver, 3)
+        while not receiver.told_empty:
+            assert receiver.receive(10, 0.05) is None
+
+
+def test_what_another_has_acknowledged_is_not_read_by_who_comes_after(address: Address) -> None:
+    with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
+        sender.send(batch(0, 6))
+        all_answers(sender, 6)
+    for _ in range(2):
+        with contextlib.closing(kafka.Receiver(address, drivers.TOPICS[:1], drivers.GROUPS[0], 0)) as receiver:
+            assert everything(receiver, 2) == [0, 3]  # not acknowledged, so they come again
+    with contextlib.closing(kafka.Receiver(address, drivers.TOPICS[:1], drivers.GROUPS[0], 0)) as receiver:
+        incoming = receiver.receive(1, drivers.PATIENCE)
+        assert incoming is not None
+        receiver.acknowledge(incoming)
+    with contextlib.closing(kafka.Receiver(address, drivers.TOPICS[:1], drivers.GROUPS[0], 0)) as receiver:
+        assert everything(receiver, 1) == [3]
+
+
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "_ANSWER_WITHIN", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = {"servers": f"127.0.0.1:{listener.getsockname()[1]}", "acks": "all"}
+    for use in (
+        lambda: kafka.prepare(address, [], []),
+        lambda: kafka.Sender(address, ["topic"], 0),
+        lambda: kafka.Receiver(address, ["topic"], "group", 0),
+    ):
+        with pytest.raises(ConnectionLost) as lost:
+            use()
+        assert kafka.REASONS[lost.value.reason] == "the connection broke"
+
+
+def test_a_broker_that_dies_is_noticed_by_all_but_an_idempotent_sender(node: Running, address: Address) -> None:
+    """The last test here: it takes the broker with it."""
+    plain = kafka.Sender({**address, "acks": "all"}, drivers.TOPICS, 0)
+    patient = kafka.Sender({**address, "acks": "idempotent"}, drivers.TOPICS, 1)
+    receiver = kafka.Receiver(address, drivers.TOPICS, drivers.GROUPS[0], 0)
+    with contextlib.closing(plain), contextlib.closing(patient), contextlib.closing(receiver):
+        patient.send(batch(0, 1))
+        all_answers(patient, 1)
+        kill_and_wait(node.node.processes())
+        patient.send(batch(1, 1))
+        for ask in (lambda: plain.answers(0.1), lambda: receiver.receive(10, 0.1)):
+            with pytest.raises(ConnectionLost):
+                while True:
+                    ask()
+        node.node.start()
+        node.wait_until_ready()
+        assert outcomes(all_answers(patient, 1)) == {1: Outcome.ACKED}
