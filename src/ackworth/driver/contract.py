@@ -147,6 +147,19 @@ class Driver(Protocol):
         ...
 
 
+@runtime_checkable
+class Guest(Protocol):
+    """A driver that may be sent to a user's own broker: it says what is there, and leaves nothing behind."""
+
+    def version(self, address: Address) -> str:
+        """What the broker says of itself. Raises ConnectionLost."""
+        ...
+
+    def remove(self, address: Address, topics: Sequence[str]) -> None:
+        """Delete topics, with all that is in them and of them. Raises ConnectionLost."""
+        ...
+
+
 def load(name: str) -> Driver:
     """A driver by its name: a file of this package, or a module's dotted path."""
     known = [
