@@ -104,6 +104,17 @@ class Broker(Protocol):
 
 
 @runtime_checkable
+class Attachable(Protocol):
+    """A broker of which a user's own can be attached to. Its driver must be a `Guest`."""
+
+    schemes: tuple[str, ...]  # how the URLs begin
+
+    def attached(self, url: str) -> dict[str, Any]:
+        """What the driver needs to reach the broker at a URL, credentials included. Raises BadInput."""
+        ...
+
+
+@runtime_checkable
 class Installable(Protocol):
     """A broker that can be brought onto this machine."""
 

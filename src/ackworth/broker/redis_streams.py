@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ackworth.broker import debian
+from ackworth.broker import debian, urls
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program
-from ackworth.model.errors import BrokerFailed
+from ackworth.model.errors import BadInput, BrokerFailed
 from ackworth.model.verdict import Claims
 
 PROGRAM = "redis-server"
@@ -60,6 +60,7 @@ class RedisStreams:
     embedded = False
     topologies = ("single",)
     ports = ("client",)
+    schemes = ("redis", "rediss")
     settings: Mapping[str, Setting] = {
         "appendonly": Setting(
             means="when the append-only file is synced: before every answer, every second, or there is none",
@@ -107,6 +108,14 @@ class RedisStreams:
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["redis"].ports["client"]}
+
+    def attached(self, url: str) -> dict[str, Any]:
+        """redis://[user[:password]@]host[:port][/database], with TLS rediss://…[?ca=/path/of/authority.pem]."""
+        found = urls.parse(url, port=6379)
+        database = found.path.strip("/") or "0"
+        if not database.isdigit():
+            raise BadInput(f"{found.shown}: the path of the URL is the number of a database, not '{database}'")
+        return {**found.address, "database": int(database), "tls": url.startswith("rediss:")}
 
 
 def configuration(place: Place, appendonly: str) -> str:

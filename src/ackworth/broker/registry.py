@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import ackworth.broker
-from ackworth.broker.contract import Broker
+from ackworth.broker.contract import Attachable, Broker
 from ackworth.model.errors import BadInput
 from ackworth.model.words import nearest
 
@@ -31,6 +31,19 @@ def find(name: str) -> Broker:
     if name not in known:
         raise BadInput(f"unknown broker '{name}'{nearest(name, known)}")
     return known[name]
+
+
+def attachable(url: str) -> Broker:
+    """The broker that a URL leads to, by how it begins."""
+    known = {
+        scheme: broker for broker in brokers().values() if isinstance(broker, Attachable) for scheme in broker.schemes
+    }
+    scheme = url.partition("://")[0]
+    if scheme not in known:
+        raise BadInput(
+            f"--attach {scheme}://…: no broker is reached so: say one of {', '.join(f'{s}://' for s in known)}"
+        )
+    return known[scheme]
 
 
 def levels(broker: Broker) -> list[dict[str, Any]]:

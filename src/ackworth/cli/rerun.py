@@ -7,6 +7,7 @@ from ackworth.broker import registry
 from ackworth.cli import judging, run
 from ackworth.cli.progress import Progress
 from ackworth.history.reader import open_record
+from ackworth.model.errors import BadInput
 from ackworth.plan.tree import load
 from ackworth.report.difference import differences
 from ackworth.run import directory, environment
@@ -17,17 +18,21 @@ HELP = "run a plan again as a run's record says: the same plan, settings, trials
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", metavar="RUN", type=Path, help="the directory of a run")
     command.add_argument("--out", metavar="DIR", type=Path, help="where the new run goes (default: runs/PLAN-TIME)")
+    command.add_argument("--attach", metavar="URL", help="the user's own broker once more, as its password is not kept")
     judging.arguments(command)
 
 
 def main(args: argparse.Namespace) -> int:
     before = directory.open_run(args.run)
+    if before.attached and args.attach is None:
+        raise BadInput(f"{args.run}: was attached to {before.attached}: give the URL again with --attach")
     progress = Progress(quiet=args.quiet)
     for line in _differs(args.run, before):
         progress.say(f"differs from {args.run}: {line}")
     again = argparse.Namespace(
         **{**vars(args), "size": before.size, "seed": before.seed, "set": list(before.sets)},
-        broker=list(before.brokers),
+        broker=[] if args.attach else list(before.brokers),
+        on=list(before.on),
         only=list(before.trials),
         repeats=before.repeats,
     )

@@ -5,6 +5,7 @@ import secrets
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import ackworth
 from ackworth.broker import disk, registry
@@ -21,6 +22,7 @@ from ackworth.plan.model import CONSUMER, Workload
 from ackworth.plan.resolve import TrialPlan
 from ackworth.plan.tree import SIZES, Tree
 from ackworth.run import directory, environment, rates, space, traces
+from ackworth.run.attached import Attachment, attach
 from ackworth.run.conductor import Conductor
 
 HELP = "run a plan and judge it"
@@ -45,6 +47,17 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--repeats", metavar="N", type=_count, help="how often each trial, instead of the plan's")
     command.add_argument("--out", metavar="DIR", type=Path, help="where the run goes (default: runs/PLAN-TIME)")
     command.add_argument("--seed", metavar="N", type=int, help="makes everything random the same again")
+    command.add_argument(
+        "--attach", metavar="URL", help="a broker of your own, such as redis://USER:PASSWORD@HOST:PORT or rediss://…"
+    )
+    command.add_argument(
+        "--on",
+        metavar="FAULT=COMMAND",
+        action="append",
+        default=[],
+        help="what breaks the attached broker; start=COMMAND is what starts it again, if it does not by itself; "
+        "repeatable",
+    )
     judging.arguments(command)
 
 
@@ -60,15 +73,18 @@ def main(args: argparse.Namespace) -> int:
 
 def carry_out(tree: Tree, args: argparse.Namespace) -> int:
     """Run the plan of a tree as the arguments say, and judge it."""
-    brokers = _brokers(tree, args.broker)
-    on_brokers = on(tree, brokers, {name: registry.levels(registry.find(name)) for name in brokers})
+    progress = Progress(quiet=args.quiet)
+    attachment = _attachment(args)
+    brokers = _brokers(tree, [attachment.kind] if attachment else args.broker)
+    on_brokers = on(tree, brokers, {name: _levels(registry.find(name), attachment, args.set) for name in brokers})
     trials = _chosen(resolve.trials(on_brokers, args.size, args.set, args.repeats), args.only)
     _check(trials)
+    if attachment:
+        trials = _breakable(trials, attachment, progress)
     seed = secrets.randbits(32) if args.seed is None else args.seed
     path = args.out or directory.default_out(trials[0].plan.name)
     for trial in trials:
         space.check_before(path, trial.plan.workload, registry.find(trial.plan.broker.kind))
-    progress = Progress(quiet=args.quiet)
     for line in traces.sweep():
         progress.say(line)
     directory.create(path)
@@ -82,13 +98,15 @@ def carry_out(tree: Tree, args: argparse.Namespace) -> int:
         trials=tuple(trial.name for trial in trials),
         brokers=tuple(brokers),
         repeats=args.repeats,
+        attached=attachment.shown if attachment else None,
+        on=tuple(args.on),
         started=datetime.now(UTC).isoformat(),
         ackworth=ackworth.__version__,
         environment=environment.describe(path),
     )
     directory.begin(path, run, Path(tree.place.file).read_text(encoding="utf-8"))
     progress.say(f"{run.plan}, size {run.size}, seed {seed}: {len(trials)} trial{'s' * (len(trials) > 1)} into {path}")
-    _conduct(path, run, trials, progress)
+    _conduct(path, run, trials, progress, attachment)
     return judging.judge_and_report(path, args, progress)
 
 
@@ -97,6 +115,39 @@ def _brokers(tree: Tree, named: list[str]) -> list[str]:
     if named or not asks_for_every(tree):
         return list(dict.fromkeys(named))
     return [name for name, broker in registry.brokers().items() if broker.missing() is None]
+
+
+def _attachment(args: argparse.Namespace) -> Attachment | None:
+    if args.attach is None:
+        if args.on:
+            raise BadInput(f"--on {args.on[0]}: only a broker of your own is broken by commands: name it with --attach")
+        return None
+    if args.broker:
+        raise BadInput(f"--broker {args.broker[0]}: the URL of --attach says which broker it is: leave --broker away")
+    return attach(args.attach, args.on)
+
+
+def _levels(broker: Broker, attachment: Attachment | None, sets: list[str]) -> list[dict[str, Any]]:
+    """A broker of the user's own is as it is: at the settings that --set says it has, or at its defaults."""
+    told = any(text.startswith("broker.settings.") for text in sets)
+    return registry.levels(broker) if attachment is None or told else [registry.settle(broker, {})]
+
+
+def _breakable(trials: list[TrialPlan], attachment: Attachment, progress: Progress) -> list[TrialPlan]:
+    """The trials whose faults all have a command; what is left out is said."""
+    lacking = {
+        trial.name: missing
+        for trial in trials
+        if (missing := [fault.kind for fault in trial.plan.faults if fault.kind not in attachment.commands])
+    }
+    if len(lacking) == len(trials):
+        kind = next(iter(lacking.values()))[0]
+        raise BadInput(
+            f"nothing says how to break {attachment.shown}: add --on {kind}='COMMAND' for the fault '{kind}'"
+        )
+    for name, kinds in lacking.items():
+        progress.say(f"{name}: left out: nothing says how to do '{kinds[0]}' (--on {kinds[0]}='COMMAND')")
+    return [trial for trial in trials if trial.name not in lacking]
 
 
 def _chosen(trials: list[TrialPlan], only: list[str]) -> list[TrialPlan]:
@@ -135,7 +186,9 @@ def _check_driver(workload: Workload, broker: Broker) -> None:
         raise BadInput(f"{broker.name} cannot be refused a message: choose another broker, or leave out refuse")
 
 
-def _conduct(path: Path, run: directory.Run, trials: list[TrialPlan], progress: Progress) -> None:
+def _conduct(
+    path: Path, run: directory.Run, trials: list[TrialPlan], progress: Progress, attachment: Attachment | None
+) -> None:
     if disk.why_not() is None:
         disk.privately()
     with traces.noted(run.run, path):
@@ -148,7 +201,7 @@ def _conduct(path: Path, run: directory.Run, trials: list[TrialPlan], progress: 
                 except Unavailable as error:
                     progress.say(f"{trial.name}: not begun: {error}")
                     continue
-                end = Conductor(ready, path / "trials" / trial.name, run.run, seed, progress).run()
+                end = Conductor(ready, path / "trials" / trial.name, run.run, seed, progress, attachment).run()
                 progress.end([*end.problems, *end.notes])
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)

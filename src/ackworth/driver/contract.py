@@ -166,6 +166,19 @@ class Broadcasting(Driver, Protocol):
     Listener: type[Receiver]  # one client, which gets all that is sent to the topics; its group's name is its own
 
 
+@runtime_checkable
+class Guest(Protocol):
+    """A driver that may be sent to a user's own broker: it says what is there, and leaves nothing behind."""
+
+    def version(self, address: Address) -> str:
+        """What the broker says of itself. Raises ConnectionLost."""
+        ...
+
+    def remove(self, address: Address, topics: Sequence[str]) -> None:
+        """Delete topics, with all that is in them and of them. Raises ConnectionLost."""
+        ...
+
+
 def marks_repeats(driver: Driver) -> bool:
     """Whether its protocol says of a message that it may have come before; a driver whose does not has a False."""
     return bool(getattr(driver, "MARKS_REPEATS", True))

@@ -16,7 +16,7 @@ from ackworth.driver.codec.redis_streams import Deliveries, Entries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import stacked
-from ackworth.driver.wire import Deadline, Wire, lost_if
+from ackworth.driver.wire import Deadline, Wire, lost_if, secured
 from ackworth.model.outcome import Outcome
 
 # Errors with which Redis refuses a command before it does anything.
@@ -53,13 +53,45 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
     connection.close()
 
 
+def version(address: Address) -> str:
+    connection = _Connection(address)
+    [said] = connection.ask([command("INFO", "server")])
+    connection.close()
+    if not isinstance(said, bytes):
+        raise ConnectionLost(said.text if isinstance(said, Error) else "no INFO", _UNCLEAR)
+    number = said.partition(b"redis_version:")[2].partition(b"\r")[0]
+    return f"Redis {number.decode()}"
+
+
+def remove(address: Address, topics: Sequence[str]) -> None:
+    connection = _Connection(address)
+    [said] = connection.ask([command("DEL", *topics)])
+    connection.close()
+    if isinstance(said, Error):
+        raise ConnectionLost(said.text, _UNCLEAR)
+
+
+def _greeting(address: Address) -> list[bytes]:
+    """What is to be said before anything else, to a broker that is not our own."""
+    said = []
+    if (password := address.get("password")) is not None:
+        said.append(command("AUTH", *filter(None, [address.get("user")]), password))
+    if database := address.get("database"):
+        said.append(command("SELECT", str(database)))
+    return said
+
+
 class _Connection:
     """A connection that has answered once."""
 
     def __init__(self, address: Address) -> None:
-        self.wire = Wire(address["host"], address["port"], _BROKE)
+        tls = secured(address["host"], address.get("ca")) if address.get("tls") else None
+        self.wire = Wire(address["host"], address["port"], _BROKE, tls)
         try:
-            [said] = self.ask([command("PING")])
+            *greeted, said = self.ask([*_greeting(address), command("PING")])
+            for answer in greeted:
+                if isinstance(answer, Error):
+                    raise ConnectionLost(answer.text, _UNCLEAR)
             if said != b"PONG":
                 raise ConnectionLost(said.text if isinstance(said, Error) else "no PONG", _UNCLEAR)
         except BaseException:

@@ -3,8 +3,11 @@
 import contextlib
 import select
 import socket
+import ssl
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -16,15 +19,30 @@ SEND_WITHIN = 30.0  # how long the other side may read nothing before it counts 
 _AT_ONCE = 1 << 18
 _MOST_TO_WAIT_FOR = 64 << 10
 _LOOK_AGAIN = 0.02
+_AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+@dataclass(frozen=True)
+class Tls:
+    context: ssl.SSLContext
+    host: str  # whom the certificate must name
+
+
+@cache
+def secured(host: str, ca: str | None) -> Tls:
+    """TLS to a host whose certificate is signed by an authority: the one in a file, or those that the system trusts."""
+    return Tls(ssl.create_default_context(cafile=ca), host)
 
 
 class Wire:
     """`broke` is the driver's reason for a connection that broke."""
 
-    def __init__(self, host: str, port: int, broke: int) -> None:
+    def __init__(self, host: str, port: int, broke: int, tls: Tls | None = None) -> None:
         self._broke = broke
         try:
             self._socket = socket.create_connection((host, port), timeout=CONNECT_WITHIN)
+            if tls is not None:
+                self._socket = tls.context.wrap_socket(self._socket, server_hostname=tls.host)
         except OSError as error:
             raise self._lost(f"{host}:{port}: {error.strerror or error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -38,7 +56,7 @@ class Wire:
         while left:
             try:
                 left = left[self._socket.send(left) :]
-            except BlockingIOError:
+            except _AGAIN:
                 if not self._ready(select.POLLOUT, SEND_WITHIN):
                     raise self._lost(f"nothing was read for {SEND_WITHIN:g} s") from None
             except OSError as error:
@@ -68,7 +86,11 @@ class Wire:
     def _receive_now(self) -> bytes | None:
         try:
             data = self._socket.recv(_AT_ONCE)
-        except BlockingIOError:
+            if data and isinstance(self._socket, ssl.SSLSocket):
+                # What is decrypted already would wake nobody: no poll sees it.
+                while pending := self._socket.pending():
+                    data += self._socket.recv(pending)
+        except _AGAIN:
             return None
         except OSError as error:
             raise self._lost(str(error.strerror)) from error

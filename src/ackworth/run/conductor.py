@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import random
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ from ackworth.plan.model import CONSUMER, FaultPlan, Phase
 from ackworth.plan.reader import RateOf
 from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
+from ackworth.run.attached import Attached, Attachment
 from ackworth.run.crew import Crew, WorkerFailed, shares
 from ackworth.run.scribe import ScribeProcess
 from ackworth.run.stage import Stage
@@ -62,7 +64,15 @@ class Reporter(Protocol):
 
 
 class Conductor:
-    def __init__(self, trial: TrialPlan, directory: Path, run: str, seed: int, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        trial: TrialPlan,
+        directory: Path,
+        run: str,
+        seed: int,
+        reporter: Reporter,
+        attachment: Attachment | None = None,
+    ) -> None:
         self._name, self._plan, self._directory = trial.name, trial.plan, directory.resolve()
         self._case, self._cell, self._repeat = trial.case, trial.cell, trial.repeat
         self._run, self._seed, self._reporter = run, seed, reporter
@@ -70,17 +80,23 @@ class Conductor:
         self._settings = registry.settle(self._broker, trial.plan.broker.settings)
         self._driver = drivers.load(self._broker.driver)
         self._faults = {fault.kind: faults.find(fault.kind) for fault in trial.plan.faults}
-        self._stage = Stage(
-            self._directory, self._broker, self._settings, trial.plan.broker.topology, list(self._faults.values())
-        )
+        self._attachment = attachment
+        self._stage = self._set_stage(trial.plan.broker.topology)
         self._schedule = Schedule(trial.plan.faults, trial.plan.workload, seed)
         self._chance = random.Random(f"{seed}/nodes")
-        self._topics = [f"topic-{i:03d}" for i in range(trial.plan.workload.topics)]
+        # At a broker that others use too, nobody else has such names.
+        prefix = f"ackworth-{run}-{secrets.token_hex(4)}-" if attachment else "topic-"
+        self._topics = [f"{prefix}{i:03d}" for i in range(trial.plan.workload.topics)]
         self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
         self._notes: list[str] = []
         self._sampled_at = 0.0
         self._load_began = 0.0
         self._acked: list[tuple[float, int]] = [(0.0, 0)]
+
+    def _set_stage(self, topology: str) -> Stage | Attached:
+        if self._attachment is not None:
+            return Attached(self._attachment)
+        return Stage(self._directory, self._broker, self._settings, topology, list(self._faults.values()))
 
     # ---- the whole ---------------------------------------------------------------------------------
 
@@ -133,7 +149,8 @@ class Conductor:
                 repeat=self._repeat,
                 broker={
                     "kind": broker.kind,
-                    "version": self._broker.version(),
+                    "version": self._attachment.version if self._attachment else self._broker.version(),
+                    "attached": self._attachment.shown if self._attachment else None,
                     "embedded": self._broker.embedded,
                     "topology": broker.topology,
                     "settings": self._settings,
@@ -168,8 +185,19 @@ class Conductor:
         stack.callback(self._crew.kill)
         self._device = self._stage.device
         self._watch = Watch(self._spool)
+        if self._attachment is not None:
+            stack.callback(self._leave_nothing)
         self._await_broker("prepare")
         self._stage.sync()
+
+    def _leave_nothing(self) -> None:
+        """At a broker that is not ours; the workers are gone by now."""
+        self._crew.kill()
+        assert isinstance(self._driver, drivers.Guest)
+        try:
+            self._driver.remove(self._stage.address, self._topics)
+        except drivers.ConnectionLost as error:
+            self._notes.append(f"topics {self._topics[0]} to {self._topics[-1]} could not be removed: {error}")
 
     def _await_broker(self, phase: str | None = None) -> None:
         """Until it answers its protocol and has its topics; the load, if there is any, goes on meanwhile."""

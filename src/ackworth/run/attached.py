@@ -1,0 +1,137 @@
+"""A user's own broker in the place of nodes on this machine: reached, broken only by the user's own commands."""
+
+import random
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from ackworth.broker import registry, urls
+from ackworth.broker.contract import Attachable, Node
+from ackworth.driver import contract as drivers
+from ackworth.fault import contract as faults
+from ackworth.fault.contract import Fault, Mend
+from ackworth.model.errors import AckworthError, BadInput
+
+START = "start"
+COMMAND_WITHIN = 120.0
+
+
+class CommandFailed(AckworthError):
+    """A command of the user's did not do its work: the trial cannot tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """Where the broker is, and what breaks it."""
+
+    kind: str
+    shown: str  # the URL without its password
+    address: dict[str, Any] = field(repr=False)
+    version: str
+    commands: Mapping[str, str]  # by fault; START: after a fault that ended it
+
+
+def attach(url: str, on: Sequence[str]) -> Attachment:
+    """Reach the broker once. Raises BadInput if it is not there or does not let us in."""
+    broker = registry.attachable(url)
+    assert isinstance(broker, Attachable)
+    address = broker.attached(url)
+    shown = urls.parse(url, port=0).shown
+    driver = drivers.load(broker.driver)
+    assert isinstance(driver, drivers.Guest)
+    try:
+        version = driver.version(address)
+    except drivers.ConnectionLost as error:
+        raise BadInput(f"--attach {shown}: {error}: check the address and the credentials") from error
+    return Attachment(
+        kind=broker.name, shown=shown, address=address, version=version, commands=dict(_command(text) for text in on)
+    )
+
+
+def _command(text: str) -> tuple[str, str]:
+    name, equals, command = text.partition("=")
+    if not equals or not command.strip():
+        raise BadInput(
+            f"--on {text}: write it as FAULT=COMMAND, for example --on kill='ssh host pkill -9 redis-server'"
+        )
+    if name != START:
+        faults.find(name)
+    return name, command
+
+
+@dataclass
+class TheirNode:
+    """The one node that is known of a broker that is not ours: nothing of it is on this machine."""
+
+    name: str
+
+    def start(self) -> None:
+        """Its owner starts it."""
+
+    def processes(self) -> list[int]:
+        return []
+
+    def look(self) -> None:
+        """Whether it lives shows when it is spoken to."""
+
+    def stop(self) -> None:
+        """Its owner stops it."""
+
+
+class Attached:
+    """What `run.stage.Stage` is for nodes of our own."""
+
+    own_disks = False
+    device = None  # of another machine
+
+    def __init__(self, attachment: Attachment) -> None:
+        self._attachment = attachment
+        self.address = attachment.address
+        self.nodes: dict[str, Node] = {"attached": TheirNode("attached")}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """The broker stays."""
+
+    def sync(self) -> None:
+        """Its disks are not ours."""
+
+    def look(self) -> None:
+        """See `TheirNode.look`."""
+
+    def choose(self, name: str, chance: random.Random) -> list[Node]:
+        return list(self.nodes.values())
+
+    def repair(self, nodes: Sequence[Node]) -> str | None:
+        return None
+
+    def strike(self, fault: Fault, nodes: Sequence[Node]) -> Mend:
+        self._run(fault.name)
+        return lambda: self._run(START) if START in self._attachment.commands else None
+
+    def _run(self, name: str) -> None:
+        command = self._attachment.commands[name]
+        try:
+            done = subprocess.run(
+                command,
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=COMMAND_WITHIN,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise CommandFailed(
+                f"the command for '{name}' did not end within {COMMAND_WITHIN:g} s: {command}"
+            ) from None
+        if done.returncode:
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            said = lines[-1].strip() if lines else "it said nothing"
+            raise CommandFailed(f"the command for '{name}' ended with code {done.returncode}: {said}")
