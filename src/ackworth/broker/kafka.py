@@ -33,7 +33,8 @@ _CLUSTER = "ackworthAAAAAAAAAAAAAA"  # 22 characters of base64; a node must know
 _SCRIPT = """
 cluster=$1 file=$2 made=$3
 shift 3
-[ -e "$made" ] || "$@" kafka.tools.StorageTool format --cluster-id "$cluster" --config "$file" || exit 1
+[ -e "$made" ] || "$@" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 kafka.tools.StorageTool format \\
+    --cluster-id "$cluster" --config "$file" || exit 1
 exec "$@" kafka.Kafka "$file"
 """
 

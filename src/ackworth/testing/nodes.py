@@ -12,7 +12,7 @@ from ackworth.broker.ports import Ports
 from ackworth.broker.process import wait_until
 from ackworth.driver.contract import Address, ConnectionLost, load
 
-READY_WITHIN = 30.0
+READY_WITHIN = 60.0  # as a trial waits
 
 
 @dataclass(frozen=True)
