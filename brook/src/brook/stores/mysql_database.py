@@ -31,6 +31,7 @@ PAUSE = 0.01  # seconds before another attempt
 ANSWER_WITHIN = 30.0  # seconds, beyond what it may wait for a lock; else the connection counts as lost
 
 _NEWDECIMAL = 246
+_LEAST_PACKET = 1024  # of those that a server can be set to; until it has told
 _LEVELS: dict[Durability, int] = {"full": 2, "normal": 1, "off": 0}
 # What innodb_flush_log_at_trx_commit means; 1 and 2 survive a kill of the server, and 1 a power cut.
 _KEPT: dict[int, Durability] = {0: "off", 1: "full", 2: "normal", 3: "full"}
@@ -55,7 +56,7 @@ class MysqlDatabase:
         self._driver = _driver()
         self._idle: list[Any] = []
         self._host = 0
-        self._longest = 0
+        self._longest = _LEAST_PACKET
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
         collation = self._examine(durability)
@@ -104,6 +105,8 @@ class MysqlDatabase:
             except self._driver.Error as error:
                 if code_of(error) not in CONFLICTS | LOST or time.monotonic() > end:
                     raise translated(error, str(self.target)) from error
+                if code_of(error) in LOST:
+                    self._host = (self._host + 1) % len(self.target.hosts)
             time.sleep(PAUSE)
 
     def _commit(self, session: MysqlSession) -> None:
@@ -194,9 +197,8 @@ class MysqlDatabase:
 
     def _examine(self, wanted: Durability) -> str:
         """Whether the server is what we need; the collation that it knows."""
-        with self._connection() as connection, connection.cursor() as cursor:
-            cursor.execute(sql.SERVER)
-            ((version, self._longest, flushing, log_is_safe),) = cursor.fetchall()
+        self._put_back(self._connect())  # at once or not at all: a URL may be wrong
+        ((version, self._longest, flushing, log_is_safe),) = self.read(lambda db: db.rows(sql.SERVER))
         kept = _KEPT[flushing] if log_is_safe else "normal"
         if _LEVELS[kept] < _LEVELS[wanted]:
             raise NotDurable(

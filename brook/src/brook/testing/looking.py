@@ -1,0 +1,184 @@
+"""Positions, resets, looks, retention, states and traces."""
+
+from brook.claiming import Range, Setback
+from brook.errors import UnknownGroup, UnknownTopic
+from brook.packing import pack
+from brook.states import ClientState, GroupState, TopicState
+from brook.testing import tools
+from brook.testing.tools import CLIENT, NOW, OTHER, Check, Open
+
+
+def positions_are_found(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    for second in range(3):
+        store.append(tools.run(a, 2), NOW + second)
+    times = {0: 0, 1: 2, 2: 4, 3: 6}  # the offset that each second means
+    for second, offset in times.items():
+        assert store.offset_at(a, tools.time(NOW + second)) == offset, f"second {second} is not offset {offset}"
+    assert store.offset_at(a, tools.time(NOW + 0.5)) == 2, "a time between two messages is not the later one"
+    found = [store.offset_at(a, position) for position in ("earliest", 3, 99, "latest")]
+    assert found == [0, 3, 6, 6], f"earliest, 3, 99 and latest are {found}"
+    assert [store.offset_at(b, position) for position in ("earliest", 3, "latest")] == [0, 0, 0], "an empty topic"
+    store.subscribe("g", [a], 5)
+    store.subscribe("h", [a], tools.time(NOW + 1))
+    assert (tools.offsets(tools.drain(store)), tools.offsets(tools.drain(store, "h"))) == (
+        {a: [5]},
+        {a: [2, 3, 4, 5]},
+    ), "groups start elsewhere"
+
+
+def a_reset_begins_anew(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    store.append([*tools.run(a, 6), *tools.run(b, 2)], NOW)
+    tools.subscribe_all(store)
+    store.subscribe("h", None, "earliest")
+    receipt, _ = tools.receive(store, limit=8)
+    setbacks = [Setback(Range(a, 2, 1), NOW + 5, "busy"), *(Setback(Range(a, n, 1), None, "x") for n in (1, 4))]
+    store.settle(receipt, setbacks, NOW, finished=False)
+    store.reset("g", [a], 3)
+    assert store.ack(receipt, NOW) == 2, "a reset took what was in flight in another topic, or not all in its own"
+    assert [d.range.first for d in store.dead("g", 9)] == [1], "dead letters from the new place on must be gone"
+    assert store.lag("g") == 3, "lag is not what follows the new place"
+    pieces = tools.drain(store, now=NOW + 5)
+    assert (tools.offsets(pieces), {p.attempts for p in pieces}) == ({a: [3, 4, 5]}, {1}), (
+        "not all from the place, once"
+    )
+    store.reset("g", None, "earliest")
+    assert tools.offsets(tools.drain(store)) == {a: [*range(6)], b: [0, 1]}, "not everything came again"
+    store.reset("h", None, "latest")
+    assert store.lag("h") == 0, "not at the end"
+    with tools.raises(UnknownTopic):
+        store.reset("g", [b + 1], 0)
+    with tools.raises(UnknownGroup):
+        store.reset("nobody", None, 0)
+
+
+def anybody_may_look(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    store.append(tools.run(a, 3), NOW)
+    store.append(pack(a, [b"x", b"y"], [None, ("key", ("tag",), {"name": "value"})]), NOW)
+    store.append([*tools.run(a, 1), *tools.run(b, 1)], NOW)
+    assert tools.offsets(store.scan(a, 1, None, runs=9)) == {a: [1, 2, 3, 4, 5]}, "not everything from the place on"
+    assert tools.offsets(store.scan(a, 1, 4, runs=9)) == {a: [1, 2, 3]}, "not everything to before the end"
+    assert tools.offsets(store.scan(a, 1, None, runs=2)) == {a: [1, 2, 3, 4]}, "more runs than asked for, or fewer"
+    assert tools.offsets(store.scan(a, 0, None, runs=9, label="key")) == {a: [3, 4]}, "not the run with the key"
+    assert tools.offsets(store.scan(a, 4, None, runs=9, label="tag")) == {a: [4]}, (
+        "not the part of the run with the tag"
+    )
+    assert store.scan(a, 0, None, runs=9, label="value") == [], "a property is no label"
+    assert store.scan(a, 6, None, runs=9) == [], "there is nothing behind the end"
+
+
+def retention_spares_what_is_in_flight(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    for second in range(8):
+        store.append([*tools.run(a, 1), *tools.run(b, 1)], NOW + second)
+    tools.subscribe_all(store)
+    store.subscribe("idle", [a], "earliest")
+    claimed = [store.claim(tools.request(topics=frozenset({a}), limit=1)) for _ in range(4)]
+    held, late, dead, done = [each.receipt for each in claimed if each]
+    store.settle(late, [Setback(Range(a, 1, 1), NOW + 99, "busy")], NOW, finished=True)
+    store.settle(dead, [Setback(Range(a, 2, 1), None, "broken")], NOW, finished=True)
+    store.ack(done, NOW)
+    assert store.stored_bytes(a) == 32, "8 bodies of 4 bytes"
+    step = store.clean(a, 0, NOW + 6, 0, runs=5)
+    assert (step.messages, step.bytes, step.next) == (2, 8, 5), f"of 5 runs, 3 are in flight: {step}"
+    step = store.clean(a, 5, NOW + 6, 0, runs=5)
+    assert (step.messages, step.next) == (1, None), f"only what was sent before: {step}"
+    assert tools.offsets(store.scan(a, 0, None, runs=99)) == {a: [0, 1, 2, 6, 7]}, (
+        "not what is in flight, and what is new"
+    )
+    assert tools.offsets(store.scan(b, 0, None, runs=99)) == {b: [*range(8)]}, "another topic was touched"
+    assert (store.lag("idle"), tools.offsets(tools.drain(store, "idle"))) == (2, {a: [6, 7]}), (
+        "a group waits for what is gone"
+    )
+    assert tools.offsets(store.read(held)) == {a: [0]}, "what is in flight cannot be read"
+    step = store.clean(a, 0, 0, 8, runs=99)
+    assert (step.messages, step.bytes) == (2, 8), f"8 bytes too many are 2 messages: {step}"
+    store.ack(held, NOW)
+
+
+def groups_go_on_behind_what_is_gone(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    store.append([*tools.run(a, 3), *tools.run(b, 3)], NOW)
+    tools.subscribe_all(store)
+    store.subscribe("late", [a], "earliest")
+    store.clean(a, 0, NOW + 1, 0, runs=9)
+    store.append(tools.run(a, 1), NOW)
+    for group in ("g", "late"):
+        store.skip_deleted(group)
+    assert (store.lag("g"), store.lag("late")) == (4, 1), "lag counts what is gone"
+    assert tools.offsets(tools.drain(store)) == {a: [3], b: [0, 1, 2]}, "not everything that is there"
+    store.skip_deleted("g")
+    assert store.append(tools.run(a, 1), NOW) == [4], "offsets must not come again"
+
+
+def states_tell_what_is_where(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    for second in range(2):
+        store.append(tools.run(a, 5), NOW + second)
+    store.set_rule(b, "read-only")
+    tools.subscribe_all(store)
+    assert store.topic_states(NOW + 1) == [
+        TopicState("a", "read-write", 10, 10, 40, NOW, NOW + 1, 5),
+        TopicState("b", "read-only", 0, 0, 0, None, None, 0),
+    ], "the states of the topics are wrong"
+    store.beat(OTHER, "g", 5, NOW)
+    store.beat(OTHER, "g", 3, NOW + 1)
+    assert store.client_states() == [ClientState(OTHER, "g", 3, NOW + 1, 0, None, False)], "not who is there"
+    receipt, _ = tools.receive(store, client=tools.dead(CLIENT), limit=6, now=NOW + 2)
+    setbacks = [Setback(Range(a, 0, 2), NOW + 9, "busy"), Setback(Range(a, 2, 1), None, "broken")]
+    store.settle(receipt, setbacks, NOW + 2, finished=False)
+    assert store.group_states() == [GroupState("g", "a", 6, 10, 3, 2, 1), GroupState("g", "b", 0, 0, 0, 0, 0)], (
+        "the states of the groups are wrong"
+    )
+    assert store.lag("g") == sum(state.lag for state in store.group_states()), "lag is told in two ways"
+    assert sorted(store.client_states(), key=lambda state: state.claimed) == [
+        ClientState(OTHER, "g", 3, NOW + 1, 0, None, False),
+        ClientState(tools.dead(CLIENT), "g", 0, None, 3, NOW + 2, True),
+    ], "not who is there and who has something in flight"
+    store.hand_back(OTHER)
+    assert [state.client for state in store.client_states()] == [tools.dead(CLIENT)], "who has gone is still there"
+
+
+def a_trace_tells_what_became_of_a_message(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = tools.create(store, "t")
+    store.append([run._replace(sender='["host/1", "x", "y"]') for run in tools.run(topic, 2)], NOW)
+    tools.subscribe_all(store)
+    store.subscribe("late", None, "earliest")
+    first, _ = tools.receive(store, limit=2)
+    store.settle(first, [Setback(Range(topic, 1, 1), NOW + 5, "busy")], NOW + 1, finished=True)
+    lost = store.claim(tools.request(client=tools.dead(CLIENT), now=NOW + 5))
+    again, _ = tools.receive(store, limit=2, now=NOW + 6)
+    found = store.trace(topic, 1)
+    assert (found.sent, found.sender, found.thread) == (NOW, "host/1", "y"), "not who sent it"
+    assert found.standing == {"g": "in flight", "late": "not yet"}, "not what it is to each group"
+    store.settle(again, [Setback(Range(topic, 1, 1, 3), None, "broken")], NOW + 7, finished=True)
+    found = store.trace(topic, 1)
+    assert lost and [(d.attempts, d.claimed, d.ended, d.outcome) for d in found.deliveries] == [
+        (1, NOW, NOW + 1, "refused"),
+        (2, NOW + 5, NOW + 6, "lost"),
+        (3, NOW + 6, NOW + 7, "dead"),
+    ], "not every delivery and its end"
+    assert {d.client for d in found.deliveries} == {CLIENT, tools.dead(CLIENT)}, "not to whom"
+    assert (found.deliveries[2].cause, found.standing["g"]) == ("broken", "dead"), "not what came of it"
+    (other,) = store.trace(topic, 0).deliveries
+    assert (other.outcome, store.trace(topic, 0).standing["g"]) == ("acked", "done"), "not what became of the other"
+
+
+CHECKS: tuple[Check, ...] = (
+    positions_are_found,
+    a_reset_begins_anew,
+    anybody_may_look,
+    retention_spares_what_is_in_flight,
+    groups_go_on_behind_what_is_gone,
+    states_tell_what_is_where,
+    a_trace_tells_what_became_of_a_message,
+)
