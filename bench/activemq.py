@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/activemq.py [--messages 50000] [--rounds 5] [--window 1000] [--size 128]
 
-`activemq producer` speaks OpenWire, and waits for the broker's answer after each persistent message, as JMS has it. It is
-a Java program: what it takes to start is in its CPU, so it wants many messages.
+`activemq producer` speaks OpenWire, and waits for the broker's answer after each persistent message, as JMS has it. It
+is a Java program: what it takes to start is in its CPU, so it wants many messages.
 """
 
 import subprocess
@@ -43,10 +43,21 @@ def activemq_producer(address: Address, load: Load, folder: Path) -> Cost:
         "messageSize": load.size,
         "persistent": "true",
     }
+    logging = folder / "log4j.properties"
+    logging.write_text(activemq.LOGGING.replace("WARN", "INFO"))
     classes = f"{activemq.HOME}/lib/*:{activemq.HOME}/lib/optional/*"
     command = [find_program(activemq.JAVA) or activemq.JAVA, f"-Dactivemq.home={activemq.HOME}", "-cp", classes]
-    command += ["org.apache.activemq.console.Main", "producer", *(f"--{name}={v}" for name, v in options.items())]
-    return measured(load, lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+    command += [f"-Dlog4j.configuration={logging.as_uri()}"]
+    command += ["org.apache.activemq.console.Main", "producer"]
+    command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return measured(load, lambda: _run(command, f"Produced: {load.messages} messages"))
+
+
+def _run(command: list[str], expected: str) -> None:
+    """It does not fail if it is told something wrong."""
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    if expected not in said:
+        raise SystemExit(f"activemq producer did not say '{expected}' but: {said[-500:]}")
 
 
 if __name__ == "__main__":

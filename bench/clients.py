@@ -87,7 +87,7 @@ def _one_turn(broker: Broker, settings: dict[str, str], way: Way, load: Load) ->
         tempfile.TemporaryDirectory(dir=".") as folder,
         running(broker, Path(folder) / broker.name, **settings) as found,
     ):
-        load_driver(broker.driver).prepare(found.address, [TOPIC], [])
+        load_driver(broker.driver).prepare(found.address, [TOPIC], ["group-0"])
         return way(found.address, load, Path(folder).resolve())
 
 

@@ -28,7 +28,7 @@ _SURVIVES = {
 }
 _SPRING = "http://www.springframework.org/schema/beans"
 _ACTIVEMQ = "http://activemq.apache.org/schema/core"
-_LOGGING = """log4j.rootLogger=WARN, out
+LOGGING = """log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d %p %m%n
@@ -68,7 +68,7 @@ class ActiveMQ:
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=True,
+            ordered=False,  # promised only where a queue has one consumer
             once=True,
             source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy",
         )
@@ -79,7 +79,7 @@ class ActiveMQ:
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file, logging = place.logs / f"{name}.xml", place.logs / f"{name}-log4j.properties"
         file.write_text(configuration(place, settings["sync"]))
-        logging.write_text(_LOGGING)
+        logging.write_text(LOGGING)
         command = [
             find_program(JAVA) or JAVA,
             *_HEAP,
