@@ -1,9 +1,11 @@
 """ActiveMQ Classic with KahaDB: one broker, with a STOMP connector, whose journal is synced before every receipt, every
 second, or never.
 
-It is Debian's broker with a configuration of its own: neither JMX nor a console, everything else as it ships.
+It is Debian's broker with a configuration of its own: neither JMX nor a console, and a broker that cannot start ends
+its process. An orderly stop is the work of its launcher. Everything else is as it ships.
 """
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from ackworth.model.verdict import Claims
 
 HOME = Path("/usr/share/activemq")
 JAVA = "java"
+PREFIX = "VirtualTopic.ackworth"  # of the names of topics
 _HEAP = ("-Xms512M", "-Xmx512M")  # as Debian starts it
 _SURVIVES = {
     "always": frozenset({"sigterm", "kill", "pause", "power-cut"}),
@@ -25,7 +28,7 @@ _SURVIVES = {
 }
 _SPRING = "http://www.springframework.org/schema/beans"
 _ACTIVEMQ = "http://activemq.apache.org/schema/core"
-_LOGGING = """log4j.rootLogger=WARN, out
+LOGGING = """log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d %p %m%n
@@ -58,13 +61,14 @@ class ActiveMQ:
         return debian.install(package="activemq", service="activemq")
 
     def version(self) -> str:
-        """From the name of a jar: 'activemq-broker-5.17.2.jar'."""
-        return f"ActiveMQ {(HOME / 'lib/activemq-broker.jar').resolve().stem.rpartition('-')[2]}"
+        with zipfile.ZipFile(HOME / "lib/activemq-broker.jar") as jar:
+            manifest = jar.read("META-INF/MANIFEST.MF").decode()
+        return f"ActiveMQ {manifest.partition('Implementation-Version: ')[2].split()[0]}"
 
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=True,
+            ordered=False,  # promised only where a queue has one consumer
             once=True,
             source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy",
         )
@@ -75,7 +79,7 @@ class ActiveMQ:
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file, logging = place.logs / f"{name}.xml", place.logs / f"{name}-log4j.properties"
         file.write_text(configuration(place, settings["sync"]))
-        logging.write_text(_LOGGING)
+        logging.write_text(LOGGING)
         command = [
             find_program(JAVA) or JAVA,
             *_HEAP,
@@ -91,14 +95,15 @@ class ActiveMQ:
         return Server(name, command, place.logs / f"{name}.log")
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {"host": HOST, "port": places["activemq"].ports["stomp"]}
+        return {"host": HOST, "port": places["activemq"].ports["stomp"], "prefix": PREFIX}
 
 
 def configuration(place: Place, sync: str) -> str:
     data, connector = quoteattr(str(place.data)), quoteattr(f"stomp+nio://{HOST}:{place.ports['stomp']}")
     return f"""<beans xmlns="{_SPRING}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
     xsi:schemaLocation="{_SPRING} {_SPRING}/spring-beans.xsd {_ACTIVEMQ} {_ACTIVEMQ}/activemq-core.xsd">
-  <broker xmlns="{_ACTIVEMQ}" brokerName="activemq" dataDirectory={data} useJmx="false">
+  <broker xmlns="{_ACTIVEMQ}" brokerName="activemq" dataDirectory={data} useJmx="false"
+      useShutdownHook="false" systemExitOnShutdown="true" systemExitOnShutdownExitCode="1">
     <persistenceAdapter><kahaDB directory={data} journalDiskSyncStrategy="{sync}"/></persistenceAdapter>
     <transportConnectors><transportConnector name="stomp" uri={connector}/></transportConnectors>
   </broker>

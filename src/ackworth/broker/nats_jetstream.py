@@ -57,7 +57,7 @@ class NatsJetStream:
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=True,
+            ordered=False,  # what comes again comes after later ones
             once=True,
             source="NATS documentation, 'JetStream', 'Syncing data to disk'",
         )

@@ -44,7 +44,7 @@ _GREETING = b"ackworth-greeting"
 
 
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
-    queues = [_queue(group, topic) for group in groups for topic in topics]
+    queues = [queue for group in groups for queue in _queues(address, group, topics)]
     head = {"persistent": "true", _GREETING.decode().replace("-", "_"): "true", "content_length": 0}
     greetings = [frame("SEND", destination=queue, receipt=i, **head) for i, queue in enumerate(queues)]
     with contextlib.closing(_Connection(address)) as connection:
@@ -52,8 +52,8 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
         connection.await_receipts(len(greetings))
 
 
-def _queue(group: str, topic: str) -> str:
-    return f"/queue/Consumer.{group}.VirtualTopic.{topic}"
+def _queues(address: Address, group: str, topics: Sequence[str]) -> list[str]:
+    return [f"/queue/Consumer.{group}.{address['prefix']}.{topic}" for topic in topics]
 
 
 class _Connection:
@@ -98,7 +98,8 @@ class _Connection:
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
-        heads = [f"SEND\ndestination:/topic/VirtualTopic.{t}\npersistent:true\nreceipt:".encode() for t in topics]
+        names = [f"/topic/{address['prefix']}.{topic}" for topic in topics]
+        heads = [f"SEND\ndestination:{name}\npersistent:true\nreceipt:".encode() for name in names]
         self._writer = BatchWriter(heads, digits=_ID_DIGITS, middle=b"\ncontent-length:", after=b"\n\n", end=b"\0")
         self._in_flight = InFlight(self._connection.wire, _RECEIPT_BYTES, _NO_STOMP)
 
@@ -144,8 +145,8 @@ def _meaning(error: str) -> tuple[int, int]:
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
         self._connection = _Connection(address)
-        self._topics = Names([_queue(group, topic) for topic in topics])
-        self._all = _queue(group, ">")
+        self._queues = _queues(address, group, topics)
+        self._topics = Names(self._queues)
         self._subscribed = self._asked = False
         self._ask_again, self._sign_lasts = Deadline(0), Deadline(0)
 
@@ -165,11 +166,11 @@ class Receiver:
                 return None
 
     def _subscribe(self, limit: int) -> None:
-        """No more than the limit is here and not acknowledged at any time."""
-        subscribe = frame(
-            "SUBSCRIBE", id=0, destination=self._all, ack="client-individual", activemq__prefetchSize=limit
-        )
-        self._connection.wire.send(subscribe)
+        """To each queue by its name: a subscription with a wildcard makes a queue of that name, which gets copies."""
+        each = max(1, limit // len(self._queues))  # of each, so many are here and not acknowledged at any time
+        subscribe = {"ack": "client-individual", "activemq__prefetchSize": each}
+        frames = (frame("SUBSCRIBE", id=i, destination=queue, **subscribe) for i, queue in enumerate(self._queues))
+        self._connection.wire.send(b"".join(frames))
         self._subscribed = True
 
     def _take(self, wait: float) -> list[Frames]:
