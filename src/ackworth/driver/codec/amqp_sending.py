@@ -83,10 +83,15 @@ class Confirms:
         return len(self.tags)
 
 
+_NO_CONFIRMS = Confirms(True, np.empty(0, np.int64), np.empty(0, bool))
+
+
 def confirms(data: bytes, at: int) -> Confirms:
     """As many as stand there back to back."""
     head = data[at : at + _TAG.start]
-    rows = Rows(data, at, CONFIRM_BYTES, (len(data) - at) // CONFIRM_BYTES if head in (_ACK, _NACK) else 0)
+    if head not in (_ACK, _NACK):
+        return _NO_CONFIRMS
+    rows = Rows(data, at, CONFIRM_BYTES, (len(data) - at) // CONFIRM_BYTES)
     rows = rows.first(leading(rows.has(0, head) & (rows[_END][:, 0] == FRAME_END)))
     tags = np.ascontiguousarray(rows[_TAG]).view(">i8")[:, 0].astype(np.int64)
     return Confirms(head == _ACK, tags, (rows[_MULTIPLE][:, 0] & 1).astype(bool))
