@@ -146,6 +146,9 @@ def check(said: Command) -> None:
         raise BadFrame(f"method {said.method >> 16}.{said.method & 0xFFFF} is no answer to anything")
 
 
+_NOTHING = answered(np.empty(0, np.int64), Outcome.UNKNOWN)
+
+
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
@@ -160,11 +163,11 @@ class Sender:
     def answers(self, wait: float) -> Answers:
         self._connection.fill(wait)
         with _amqp_or_lost():
-            return joined(self._read())
+            return joined(self._read() or [_NOTHING])
 
     def _read(self) -> list[Answers]:
         data, at = self._connection.data, 0
-        found = [answered(np.empty(0, np.int64), Outcome.ACKED)]
+        found: list[Answers] = []
         while True:
             said = confirms(data, at)
             if len(said):

@@ -7,6 +7,8 @@ A driver module has
     Sender      one producer's connection
     Receiver    one consumer's connection
 
+and, where its protocol does not say of a message that it may have come before, MARKS_REPEATS = False.
+
 Only a definite no of the broker is `refused`: which errors are definite is a table in the driver, and
 whatever is not in it is `unknown`. A connection that breaks raises ConnectionLost; the worker then
 counts all that was in flight as unknown, and connects anew.
@@ -180,7 +182,7 @@ class Guest(Protocol):
 
 
 def marks_repeats(driver: Driver) -> bool:
-    """Whether its protocol says of a message that it may have come before; a driver whose does not has a False."""
+    """Whether its protocol says of a message that it may have come before."""
     return bool(getattr(driver, "MARKS_REPEATS", True))
 
 

@@ -103,14 +103,14 @@ def _lost(error: Any) -> ConnectionLost:
 
 
 class _Trouble:
-    """What the library says of its connections, in its own time."""
+    """What the library says of the broker, in its own time. That one connection ended may mean nothing."""
 
     def __init__(self, lives_on: bool) -> None:
         self._lives_on = lives_on  # the library is trusted to find the broker again
         self._error: Any = None
 
     def __call__(self, error: Any) -> None:
-        if error.fatal() or not self._lives_on:
+        if error.fatal() or (error.code() == KafkaError._ALL_BROKERS_DOWN and not self._lives_on):
             self._error = error
 
     def check(self) -> None:
@@ -159,11 +159,15 @@ class Sender:
             self._failed.append((seq, error))
 
     def answers(self, wait: float) -> Answers:
-        self._producer.poll(wait)
+        deadline = Deadline(wait)
+        self._producer.poll(0)
+        while not (self._acked or self._failed):
+            self._trouble.check()
+            if not deadline.left():
+                break
+            self._producer.poll(deadline.left())  # which also ends when there is other news
         acked, self._acked = self._acked, []
         failed, self._failed = self._failed, []
-        if not acked and not failed:
-            self._trouble.check()
         return joined([answered(np.array(acked, np.int64), Outcome.ACKED), *map(_failure, failed)])
 
     def close(self) -> None:
@@ -210,11 +214,14 @@ class Receiver:
         return self._assigned is not None and self._assigned <= self._at_end
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
+        deadline = Deadline(wait)
         found = self._messages(partial(self._consumer.consume, limit, 0))
-        if not found and wait:
-            found = self._messages(lambda: filter(None, [self._consumer.poll(wait)]))
-        self._trouble.check()
-        return _incoming(found, self._index) if found else None
+        while not found:
+            self._trouble.check()
+            if not deadline.left():
+                return None
+            found = self._messages(lambda: filter(None, [self._consumer.poll(deadline.left())]))
+        return _incoming(found, self._index)
 
     def _messages(self, get: Callable[[], Any]) -> list[Any]:
         """Those that are messages; of the others it is noted what they say."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackworth.driver.codec.amqp import CHANNEL, FRAME_END, FRAME_EXTRA, METHOD_FRAME, BadFrame, Method, publish
-from ackworth.driver.codec.columns import Bools, Bytes, Int64s, leading
+from ackworth.driver.codec.amqp import FRAME_END, FRAME_EXTRA, BadFrame, Method, command, publish
+from ackworth.driver.codec.columns import Bools, Bytes, Int64s, Rows, leading
 
 # Where things are in a message of ours, counted back from where its body begins.
 _BODY_SIZE, _NUMBER, _FRAME_SIZE = slice(-27, -19), slice(-16, -8), slice(-4, None)
@@ -65,13 +65,10 @@ def _big_endian(numbers: Int64s, size: int) -> Bytes:
 
 # ---- what is confirmed -------------------------------------------------------------------------------------
 
-_CONFIRM = np.dtype(
-    [
-        *[("kind", "u1"), ("channel", ">u2"), ("size", ">u4"), ("method", ">u4")],
-        *[("tag", ">u8"), ("multiple", "u1"), ("end", "u1")],
-    ]
-)
-_CONFIRM_SIZE = _CONFIRM.itemsize - FRAME_EXTRA
+# A confirm's frame: head and method, tag, whether it stands for all before it, end.
+_ACK, _NACK = (command(method, bytes(9))[:-10] for method in (Method.BASIC_ACK, Method.BASIC_NACK))
+_TAG, _MULTIPLE, _END = slice(11, 19), slice(19, 20), slice(20, 21)
+CONFIRM_BYTES = _END.stop
 
 
 @dataclass(frozen=True)
@@ -86,19 +83,18 @@ class Confirms:
         return len(self.tags)
 
 
+_NO_CONFIRMS = Confirms(True, np.empty(0, np.int64), np.empty(0, bool))
+
+
 def confirms(data: bytes, at: int) -> Confirms:
     """As many as stand there back to back."""
-    rows = np.frombuffer(data, _CONFIRM, (len(data) - at) // _CONFIRM.itemsize, at)
-    if not len(rows):
-        return Confirms(True, np.empty(0, np.int64), np.empty(0, bool))
-    method = rows["method"][0]
-    fits = (rows["kind"] == METHOD_FRAME) & (rows["channel"] == CHANNEL) & (rows["size"] == _CONFIRM_SIZE)
-    fits &= (rows["method"] == method) & (method in (Method.BASIC_ACK, Method.BASIC_NACK)) & (rows["end"] == FRAME_END)
-    rows = rows[: leading(fits)]
-    return Confirms(bool(method == Method.BASIC_ACK), rows["tag"].astype(np.int64), (rows["multiple"] & 1).astype(bool))
-
-
-CONFIRM_BYTES = _CONFIRM.itemsize
+    head = data[at : at + _TAG.start]
+    if head not in (_ACK, _NACK):
+        return _NO_CONFIRMS
+    rows = Rows(data, at, CONFIRM_BYTES, (len(data) - at) // CONFIRM_BYTES)
+    rows = rows.first(leading(rows.has(0, head) & (rows[_END][:, 0] == FRAME_END)))
+    tags = np.ascontiguousarray(rows[_TAG]).view(">i8")[:, 0].astype(np.int64)
+    return Confirms(head == _ACK, tags, (rows[_MULTIPLE][:, 0] & 1).astype(bool))
 
 
 class Unconfirmed:
