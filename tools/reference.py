@@ -72,12 +72,14 @@ def _help(*names: str) -> str:
 # ---- the plan ---------------------------------------------------------------------------------------
 
 VARIATIONS = f"""\
-Beside the keys of a plan, a plan file may have these two, from which its trials are made:
+Beside the keys of a plan, a plan file may have these, from which its trials are made:
 
 | key | takes | means |
 | --- | --- | --- |
 | `cases` | a mapping of case names to what differs | each case is laid over the rest of the plan |
 | `matrix` | a mapping of dotted keys to lists of values | a trial for each combination of the values |
+| `matrix.broker` | `every` | a trial for each broker that is installed, at each of its settings |
+| `repeats` | a whole number of at least 1 | how often each trial is run; a case may have its own |
 
 A trial is the plan, with its case laid over it, then its cell of the matrix, then each `--set`.
 Any value may be written as `{{{": a, ".join(SIZES)}: b}}`: `--size` chooses."""

@@ -54,7 +54,7 @@ def limit(tmp_path: Path, sampled: list[Sample], marks: Iterable[Mark] = (), **c
         (
             {"host": 1.9},
             "machine",
-            "The machine was the limit: all its cores were busy; other programs used 1.0 cores",
+            "The machine was the limit: all its cores were busy; 1.0 cores went to what is no part of the run",
         ),
         ({}, "none", "Nothing was busy all the time: the load waited for answers"),
     ],

@@ -128,7 +128,7 @@ class Limit(TypedDict):
     broker: float | None  # cores of all nodes together
     disk: float | None  # the part of the time that it was busy
     machine: float | None  # cores
-    others: float | None  # cores used by programs that were not part of the run
+    others: float | None  # cores that went to what is no part of the run: other programs, the kernel, the hypervisor
 
 
 class Claimed(TypedDict):

@@ -39,15 +39,19 @@ def attach(url: str, on: Sequence[str]) -> Attachment:
     assert isinstance(broker, Attachable)
     address = broker.attached(url)
     shown = urls.parse(url, port=0).shown
-    driver = drivers.load(broker.driver)
-    assert isinstance(driver, drivers.Guest)
     try:
-        version = driver.version(address)
+        version = _guest(broker.name).version(address)
     except drivers.ConnectionLost as error:
         raise BadInput(f"--attach {shown}: {error}: check the address and the credentials") from error
     return Attachment(
         kind=broker.name, shown=shown, address=address, version=version, commands=dict(_command(text) for text in on)
     )
+
+
+def _guest(kind: str) -> drivers.Guest:
+    driver = drivers.load(registry.find(kind).driver)
+    assert isinstance(driver, drivers.Guest), "what can be attached to has a driver that can be a guest"
+    return driver
 
 
 def _command(text: str) -> tuple[str, str]:
@@ -86,8 +90,9 @@ class Attached:
     own_disks = False
     device = None  # of another machine
 
-    def __init__(self, attachment: Attachment) -> None:
-        self._attachment = attachment
+    def __init__(self, attachment: Attachment, topics: Sequence[str], notes: list[str]) -> None:
+        """Topics are the trial's, to be removed in the end; notes are where it says what could not be."""
+        self._attachment, self._topics, self._notes = attachment, topics, notes
         self.address = attachment.address
         self.nodes: dict[str, Node] = {"attached": TheirNode("attached")}
 
@@ -97,7 +102,11 @@ class Attached:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The broker stays."""
+        """The broker stays, and nothing of ours in it."""
+        try:
+            _guest(self._attachment.kind).remove(self.address, self._topics)
+        except drivers.ConnectionLost as lost:
+            self._notes.append(f"topics {self._topics[0]} to {self._topics[-1]} could not be removed: {lost}")
 
     def sync(self) -> None:
         """Its disks are not ours."""

@@ -14,8 +14,8 @@ import itertools
 import json
 import os
 import random
-import secrets
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,23 +80,24 @@ class Conductor:
         self._settings = registry.settle(self._broker, trial.plan.broker.settings)
         self._driver = drivers.load(self._broker.driver)
         self._faults = {fault.kind: faults.find(fault.kind) for fault in trial.plan.faults}
-        self._attachment = attachment
-        self._stage = self._set_stage(trial.plan.broker.topology)
         self._schedule = Schedule(trial.plan.faults, trial.plan.workload, seed)
         self._chance = random.Random(f"{seed}/nodes")
-        # At a broker that others use too, nobody else has such names.
-        prefix = f"ackworth-{run}-{secrets.token_hex(4)}-" if attachment else "topic-"
-        self._topics = [f"{prefix}{i:03d}" for i in range(trial.plan.workload.topics)]
+        # A user's own broker has other topics too, and not every broker takes every character.
+        prefix = f"ackworth-{run}-{zlib.crc32(trial.name.encode()):08x}" if attachment else "topic"
+        self._topics = [f"{prefix}-{i:03d}" for i in range(trial.plan.workload.topics)]
         self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
         self._notes: list[str] = []
+        self._attachment = attachment
+        self._stage = (
+            Attached(attachment, self._topics, self._notes)
+            if attachment
+            else Stage(
+                self._directory, self._broker, self._settings, trial.plan.broker.topology, list(self._faults.values())
+            )
+        )
         self._sampled_at = 0.0
         self._load_began = 0.0
         self._acked: list[tuple[float, int]] = [(0.0, 0)]
-
-    def _set_stage(self, topology: str) -> Stage | Attached:
-        if self._attachment is not None:
-            return Attached(self._attachment)
-        return Stage(self._directory, self._broker, self._settings, topology, list(self._faults.values()))
 
     # ---- the whole ---------------------------------------------------------------------------------
 
@@ -185,19 +186,8 @@ class Conductor:
         stack.callback(self._crew.kill)
         self._device = self._stage.device
         self._watch = Watch(self._spool)
-        if self._attachment is not None:
-            stack.callback(self._leave_nothing)
         self._await_broker("prepare")
         self._stage.sync()
-
-    def _leave_nothing(self) -> None:
-        """At a broker that is not ours; the workers are gone by now."""
-        self._crew.kill()
-        assert isinstance(self._driver, drivers.Guest)
-        try:
-            self._driver.remove(self._stage.address, self._topics)
-        except drivers.ConnectionLost as error:
-            self._notes.append(f"topics {self._topics[0]} to {self._topics[-1]} could not be removed: {error}")
 
     def _await_broker(self, phase: str | None = None) -> None:
         """Until it answers its protocol and has its topics; the load, if there is any, goes on meanwhile."""

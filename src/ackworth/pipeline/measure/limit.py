@@ -18,7 +18,7 @@ from ackworth.pipeline.context import Context
 from ackworth.pipeline.measurement import Findings, Key, Measurement, Request
 
 BUSY = 0.9  # of a core, of the time, of all cores
-FOREIGN = 0.3  # cores that other programs may use before it is worth a word
+FOREIGN = 0.3  # cores that others, the kernel or the hypervisor may use before it is worth a word
 SAMPLED_EVERY = 1.0  # seconds
 
 Span = tuple[float, float]
@@ -126,7 +126,7 @@ def _waiting(context: Context) -> str:
 
 def _others(limit: Limit) -> str:
     foreign = limit["others"]
-    return f"; other programs used {foreign:.1f} cores meanwhile" if foreign is not None and foreign >= FOREIGN else ""
+    return f"; {foreign:.1f} cores went to what is no part of the run" if foreign and foreign >= FOREIGN else ""
 
 
 def _figures(context: Context, limit: Limit) -> Iterator[str]:
