@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from ackworth.broker.brook_mariadb import BROKER as BROOK_MARIADB
 from ackworth.model.outcome import Delivery
 from ackworth.model.result import TrialResult
 from ackworth.pipeline.trial import judge_trial
 from ackworth.plan import resolve
 from ackworth.run.conductor import Conductor
 from ackworth.testing.engine import Inline
+from tests.conftest import had
 from tests.run.test_conductor import Silent, Told
 
 pytestmark = pytest.mark.real
@@ -108,7 +110,18 @@ def test_the_largest_bodies(run: Run) -> None:
     assert result["throughput"]["acked_per_second"] and result["throughput"]["delivered_per_second"]
 
 
-@pytest.mark.parametrize("size", ["small", "published"])
-@pytest.mark.parametrize("plan", sorted(resolve.shipped()))
-def test_every_plan_that_ships_is_right(plan: str, size: str) -> None:
-    assert resolve.trials(resolve.find(plan), size)
+def test_truncation_of_a_server(run: Run, own_mounts: None) -> None:
+    had(BROOK_MARIADB)
+    told, result = run("truncation", "trial", "broker.kind=brook-mariadb", "workload.phases.0.rate=5_000")
+    held(result)
+    assert told.marks("fault") == ["truncate", "truncate"]
+
+
+@pytest.mark.parametrize("name", ["lost", "hanging", "out"])
+def test_redis_lost(run: Run, own_mounts: None, name: str) -> None:
+    had(BROOK_MARIADB)
+    told, result = run("redis-lost", name)
+    held(result)
+    assert result["account"]["acked"] == 20_000, "not all sends went on"
+    assert delivered(result) == [20_000, 20_000]
+    assert {row["node"] for row in told.rows("mark") if row["what"] == "fault"} == {"redis"}
