@@ -20,7 +20,8 @@ from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 @pytest.fixture
 def fresh(tmp_path: Path) -> Callable[[], Address]:
     numbers = itertools.count()
-    return lambda: {"url": f"sqlite:///{tmp_path}/{next(numbers)}.db", "durability": "off", "retries": "quick"}
+    rest = {"durability": "off", "retries": "quick", "patience": 30.0}
+    return lambda: {"url": f"sqlite:///{tmp_path}/{next(numbers)}.db", **rest}
 
 
 def test_it_keeps_every_promise(fresh: Callable[[], Address]) -> None:

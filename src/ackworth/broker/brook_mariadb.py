@@ -126,7 +126,8 @@ class BrookMariadb:
         url = f"mysql://root@{HOST}:{places[MARIADB].ports['client']}/{DATABASE}"
         if REDIS in places:
             url += f"?redis={HOST}:{places[REDIS].ports['client']}"
-        return {"url": url, **settings}
+        # Whoever waits longer waits for a server that is gone, and has not sent anything.
+        return {"url": url, "patience": 5.0, **settings}
 
 
 def server_command(data: Path, first: Path, port: int, flush: int) -> list[str]:

@@ -95,7 +95,8 @@ class BrookSqlite:
         return DatabaseFile(name, place.data)
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {"url": f"sqlite:///{places['database'].data / FILE}", **settings}
+        # Whoever waits for the file's lock waits for others who work.
+        return {"url": f"sqlite:///{places['database'].data / FILE}", "patience": 30.0, **settings}
 
 
 BROKER = BrookSqlite()

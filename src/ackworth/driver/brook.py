@@ -142,7 +142,7 @@ def _open(address: Address, name: str) -> Brook:
             durability=address["durability"],
             client=name,
             ladder=_LADDERS[address["retries"]],
-            patience=30.0,
+            patience=address["patience"],
         )
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
