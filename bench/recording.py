@@ -44,7 +44,7 @@ def throughput(folder: Path, messages: int, durability: str, record: bool) -> fl
         batch=8192,
     )
     crew = Crew(place.logs, order)
-    crew.prepare(30)
+    crew.prepare(30, lambda: time.sleep(0.005))
     with ScribeProcess(folder) if record else contextlib.nullcontext():
         crew.produce([[p, 0, 0, messages // PRODUCERS] for p in range(PRODUCERS)], None)
         began = time.monotonic()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ackworth.broker import disk
+from ackworth.broker.redis_streams import BROKER as REDIS_STREAMS
+from ackworth.broker.redis_streams import RedisStreams
 
 if TYPE_CHECKING:
     from ackworth.pipeline.session import Session
@@ -43,3 +45,11 @@ def spark() -> Iterator["Session"]:
 
     with session("local[2]") as found:
         yield found
+
+
+@pytest.fixture
+def redis_streams() -> RedisStreams:
+    """The broker, if this machine has it."""
+    if reason := REDIS_STREAMS.missing():
+        lacking(reason)
+    return REDIS_STREAMS

@@ -18,6 +18,7 @@ from ackworth.run import traces
 
 pytestmark = pytest.mark.real
 
+BROKERS = ["brook-sqlite", "redis-streams"]
 ENDLESS = ["--set", "workload.phases=[{name: send, duration: 10m, rate: 20000}]"]
 
 
@@ -73,9 +74,17 @@ def ackworth(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(params=BROKERS)
+def broker(request: pytest.FixtureRequest) -> list[str]:
+    """The options that choose it."""
+    if request.param == "redis-streams":
+        request.getfixturevalue("redis_streams")
+    return ["--broker", request.param]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_stops_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
-    running = Running(tmp_path / "run")
+def test_interrupted_it_stops_in_good_order(tmp_path: Path, number: signal.Signals, broker: list[str]) -> None:
+    running = Running(tmp_path / "run", *broker)
     running.wait_for(running.has_sent)
     run = running.run
     running.process.send_signal(number)
@@ -96,10 +105,16 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_it_leaves_a_record_and_nothing_else(tmp_path: Path, moment: str, own_mounts: None) -> None:
+@pytest.mark.parametrize(
+    ("broker", "moment"),
+    [*(("brook-sqlite", moment) for moment in MOMENTS), ("redis-streams", "cut")],
+    indirect=["broker"],
+)
+def test_killed_it_leaves_a_record_and_nothing_else(
+    tmp_path: Path, moment: str, own_mounts: None, broker: list[str]
+) -> None:
     sets, words = MOMENTS[moment]
-    running = Running(tmp_path / "run", *sets)
+    running = Running(tmp_path / "run", *broker, *sets)
     running.wait_for(running.has_sent)
     if words:
         running.wait_for_words(words)
@@ -158,3 +173,12 @@ def test_a_live_run_is_left_alone_and_not_judged(tmp_path: Path) -> None:
     finally:
         os.kill(running.process.pid, signal.SIGINT)
         running.end()
+
+
+@pytest.mark.parametrize("broker", ["redis-streams"], indirect=True)
+def test_two_runs_at_once_do_not_disturb_each_other(tmp_path: Path, broker: list[str]) -> None:
+    brief = ["--only", "item-2", "--set", "workload.phases=[{name: send, duration: 2s, rate: 5000}]"]
+    faults = ["--set", "faults=[{kind: kill, at: 1s, down: 100ms}]"]
+    both = [Running(tmp_path / name, *broker, *brief, *faults) for name in ("one", "other")]
+    for code, said in [running.end() for running in both]:
+        assert code == 0, said

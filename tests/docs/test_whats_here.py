@@ -22,9 +22,9 @@ def section(package: str) -> str:
 
 
 def listed(package: str) -> set[str]:
-    """The names at the beginning of the items of its section, and those of measurements."""
+    """The names at the beginning of the items of its section, and those that it names of a folder."""
     items = re.findall(r"^- ((?:`\w+/?`(?:, )?)+)(.*(?:\n  .*)*)", section(package), re.MULTILINE)
-    names = (names + (rest if names == "`measure/`" else "") for names, rest in items)
+    names = (names + (rest if names.endswith("/`") else "") for names, rest in items)
     return {name for text in names for name in re.findall(r"`(\w+)`", text)}
 
 

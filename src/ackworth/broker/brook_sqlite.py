@@ -31,6 +31,9 @@ class DatabaseFile:
     def processes(self) -> list[int]:
         return holders(self._data)
 
+    def look(self) -> None:
+        """A file does not end."""
+
     def stop(self) -> None:
         pids = self.processes()
         send(pids, signal.SIGTERM)
@@ -46,6 +49,7 @@ class BrookSqlite:
     driver = "brook"
     embedded = True
     topologies = ("single",)
+    ports = ()
     settings: Mapping[str, Setting] = {
         "durability": Setting(
             means="when SQLite syncs the disk: at every commit, at checkpoints only, never",

@@ -6,9 +6,9 @@ database file, the node is every process that has its files open, and starting i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ackworth.model.verdict import Claims
 
@@ -19,7 +19,7 @@ class Setting:
 
     means: str
     values: tuple[Any, ...]  # what it may be
-    default: Any
+    default: Any  # the safest of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class Place:
 
     data: Path  # what must survive
     logs: Path  # what the node prints; never on a disk that is cut
+    ports: Mapping[str, int] = field(default_factory=dict)  # by the names of Broker.ports; this node's alone
 
 
 class Node(Protocol):
@@ -43,6 +44,10 @@ class Node(Protocol):
         """The pids of everything that is the node now."""
         ...
 
+    def look(self) -> None:
+        """Raises BrokerFailed if it was started and has ended by itself."""
+        ...
+
     def stop(self) -> None:
         """End in an orderly way, as an operator would."""
         ...
@@ -56,6 +61,7 @@ class Broker(Protocol):
     driver: str  # the wire protocol: a file of ackworth.driver
     embedded: bool  # the broker is a library inside the workers: it dies with them, and they with it
     topologies: tuple[str, ...]
+    ports: tuple[str, ...]  # names for the TCP ports that each node listens on
     settings: Mapping[str, Setting]
     overhead: float  # bytes on disk a message costs beyond its body, to check for space beforehand
     growth: float  # how many times the bodies' bytes may be on disk at once (logs, compaction)
@@ -76,4 +82,13 @@ class Broker(Protocol):
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         """What the driver needs to reach the nodes."""
+        ...
+
+
+@runtime_checkable
+class Installable(Protocol):
+    """A broker that can be brought onto this machine."""
+
+    def install(self) -> str:
+        """Install it, and say what was done. Raises Unavailable."""
         ...

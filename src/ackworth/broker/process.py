@@ -30,6 +30,18 @@ def descendants(ancestor: int) -> list[int]:
     return sorted(found)
 
 
+def of_session(leader: int) -> list[int]:
+    """All processes of a session, also those whose parents are gone."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _session(int(name)) == leader]
+
+
+def _session(pid: int) -> int:
+    try:
+        return int(_stat(f"/proc/{pid}")[3])
+    except (OSError, IndexError):
+        return 0
+
+
 def _parent(pid: int) -> int:
     try:
         return int(_stat(f"/proc/{pid}")[1])

@@ -1,18 +1,44 @@
-"""`ackworth brokers`: what is known, what is installed, which faults can be had here, and why not."""
+"""`ackworth brokers`: what is known, what is installed, which faults can be had here, and why not; installing."""
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from ackworth.broker import registry
-from ackworth.broker.contract import Broker
+from ackworth.broker.contract import Broker, Installable
 from ackworth.fault import contract as faults
+from ackworth.model.errors import Unavailable
 
-HELP = "list the brokers, their settings, and the faults that can be had here"
+HELP = "list the brokers, their settings, and the faults that can be had here; or install brokers"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print it as JSON")
+    actions = command.add_subparsers(metavar="[install]")
+    help_text = "install brokers of Debian's packages; their own services are not left running"
+    installing = actions.add_parser("install", help=help_text, description=help_text)
+    installing.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="brokers, as `ackworth brokers` lists them; all of them if none is named",
+    )
+    installing.set_defaults(call=install)
+
+
+def install(args: argparse.Namespace) -> int:
+    # All names are right before anything is done.
+    found = [registry.find(name) for name in args.names or registry.brokers()]
+    for broker in found:
+        if broker.missing() is None:
+            print(f"{broker.name}: ready: {broker.version()}")
+        elif isinstance(broker, Installable):
+            print(f"{broker.name}: installing", file=sys.stderr)
+            print(f"{broker.name}: {broker.install()}; {broker.missing() or 'ready: ' + broker.version()}")
+        else:
+            raise Unavailable(f"{broker.name} cannot be installed from here: {broker.missing()}")
+    return 0
 
 
 def main(args: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,14 @@ class Answers:
 def answered(seqs: Int64s, outcome: int, reason: int = 0) -> Answers:
     """The same answer for all of them."""
     return Answers(seqs, np.full(len(seqs), outcome, np.int8), np.full(len(seqs), reason, np.int16))
+
+
+def joined(parts: Sequence[Answers]) -> Answers:
+    """One after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*((part.seqs, part.outcomes, part.reasons) for part in parts), strict=True)
+    return Answers(*(np.concatenate(column) for column in columns))
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,23 @@ class Receiver(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Waitable(Protocol):
+    """A sender or receiver whose news come through a descriptor: a worker sleeps until it is readable."""
+
+    def fileno(self) -> int: ...
+
+
+@runtime_checkable
+class Answered(Protocol):
+    """A receiver to which the broker says, in its own time, that there is nothing.
+
+    Until it has said so, that nothing was received means nothing: the broker may be busy.
+    """
+
+    told_empty: bool  # it has said so, and nothing has come since
+
+
 class Driver(Protocol):
     """What a driver's module offers."""
 
@@ -127,7 +152,7 @@ def load(name: str) -> Driver:
     known = [
         module.name
         for module in pkgutil.iter_modules(ackworth.driver.__path__)
-        if module.name not in ("contract", "matrix")
+        if module.name not in ("codec", "contract", "matrix", "wire")
     ]
     if "." not in name and name not in known:
         raise BadInput(f"unknown driver '{name}': known are {', '.join(known)}")

@@ -27,6 +27,18 @@ def from_equal(data: bytes, size: int) -> tuple[Matrix, Int64s]:
     return matrix, lengths
 
 
+def stacked(blocks: list[Matrix]) -> tuple[Matrix, Int64s]:
+    """Blocks of bodies, each block of one size, below each other, and the lengths."""
+    lengths: Int64s = np.repeat([block.shape[1] for block in blocks], [len(block) for block in blocks])
+    width = _whole_words(int(lengths.max(initial=0)))
+    matrix = (np.empty if (lengths == width).all() else np.zeros)((len(lengths), width), np.uint8)
+    at = 0
+    for block in blocks:
+        matrix[at : at + len(block), : block.shape[1]] = block
+        at += len(block)
+    return matrix, lengths
+
+
 def back_to_back(matrix: Matrix, lengths: Int64s) -> Matrix:
     """The bodies without what is beyond their lengths, one after the other."""
     if len(lengths) and (lengths == lengths[0]).all():

@@ -16,7 +16,8 @@ class Kill:
         return None
 
     def strike(self, node: Node, disk: Disk | None) -> Mend:
-        kill_and_wait(node.processes())
+        while pids := node.processes():  # again, for what was forked meanwhile
+            kill_and_wait(pids)
         return nothing_to_mend
 
 

@@ -38,13 +38,21 @@ class PowerCut:
             raise Unavailable(f"node {node.name} has no disk of its own, so its power cannot be cut")
         descriptor = open_own_mount(disk.mount_point)
         try:
-            stop_and_wait(node.processes())
+            _stop_all(node)
             fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, struct.pack("I", _NOLOGFLUSH))
             kill_and_wait(node.processes())
         finally:
             os.close(descriptor)
         disk.unmount()
         return disk.mount
+
+
+def _stop_all(node: Node) -> None:
+    """Also what was forked while the others were being stopped."""
+    stopped: list[int] = []
+    while (pids := node.processes()) != stopped:
+        stop_and_wait(pids)
+        stopped = pids
 
 
 def open_own_mount(path: Path) -> int:

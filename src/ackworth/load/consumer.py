@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ackworth.driver.contract import ConnectionLost, Incoming, Receiver
+from ackworth.driver.contract import Answered, ConnectionLost, Incoming, Receiver
 from ackworth.history.spool import Spool
 from ackworth.load.body import Bodies
-from ackworth.load.producer import RECONNECT_EVERY
+from ackworth.load.producer import NEVER, RECONNECT_EVERY
 from ackworth.model.clock import Clock
 from ackworth.model.outcome import Delivery
 
@@ -31,6 +31,7 @@ class Consumer:
         self._receiver: Receiver | None = None
         self._connect_at = 0
         self.trouble: str | None = "not connected yet"  # why it cannot read; None if it can
+        self.idle = False  # it asked, and there was nothing
 
     def step(self, wait: float) -> bool:
         """Take what has come, waiting at most so many seconds; False if nothing came."""
@@ -42,15 +43,24 @@ class Consumer:
                 self._receiver = self._connect()
             incoming = self._receiver.receive(self._batch, wait)
             self.trouble = None
+            self.idle = incoming is None and (not isinstance(self._receiver, Answered) or self._receiver.told_empty)
             if incoming is None:
                 return False
             self._record(incoming)
             self._receiver.acknowledge(incoming)
         except ConnectionLost as lost:
-            self.trouble = str(lost)
+            self.trouble, self.idle = str(lost), False
             self.close()
             return False
         return True
+
+    @property
+    def connection(self) -> Receiver | None:
+        return self._receiver
+
+    def next_at(self) -> int:
+        """When there will be something to do; if only a message can tell, never."""
+        return self._connect_at if self._receiver is None else NEVER
 
     def _record(self, incoming: Incoming) -> None:
         now = self._clock.now()

@@ -17,6 +17,7 @@ from ackworth.model.clock import SECOND, Clock
 from ackworth.model.outcome import Outcome
 
 RECONNECT_EVERY = SECOND // 10
+NEVER = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +97,26 @@ class Producer:
             raise ConnectionLost("no answer in time", TIMED_OUT)
 
     def _allowed(self) -> int:
+        wanted = self._wanted()
+        return wanted if self._pending.room() >= wanted else 0
+
+    def _wanted(self) -> int:
+        """How many to send at once. A full batch is worth waiting for, unless the pace or the end makes it small."""
         if not self.sending:
             return 0
         due = self._quota.base + self._pace.due(self._clock.now()) - self._next
-        room = self._pending.room()
-        # A full batch is worth waiting for, unless it is the pace or the end that makes it small.
-        count = min(self._batch, due, self._quota.last - self._next)
-        return count if room >= count > 0 else 0
+        return max(0, min(self._batch, due, self._quota.last - self._next))
+
+    @property
+    def connection(self) -> Sender | None:
+        return self._sender
 
     def next_at(self) -> int:
-        """When there will be something to send."""
+        """When there will be something to do; if only an answer can tell, never."""
+        if self._sender is None:
+            return self._connect_at
+        if not self.sending or self._pending.room() < self._wanted():
+            return NEVER
         return self._pace.next_at(self._next - self._quota.base, self._clock.now())
 
     def _send(self, sender: Sender, count: int) -> None:

@@ -13,8 +13,10 @@ told; what went wrong stands in its last line on stderr.
 import ctypes
 import json
 import os
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,7 @@ from ackworth.model.clock import SECOND, Clock, MonotonicClock
 from ackworth.model.errors import AckworthError
 
 _PR_SET_PDEATHSIG = 1
+LONGEST_WAIT = SECOND // 20  # so that a signal to stop is noticed
 PATIENCE = 30 * SECOND  # how long an answer may take before it is counted as unknown
 
 
@@ -56,6 +59,7 @@ class Order:
     rate: float | None = None  # a second, for each producer; None: closed loop
     producers: list[list[int]] | None = None  # [producer, first seq of the phase, next seq, one past the last]
     consumers: list[list[int]] | None = None  # [consumer, group]
+    patience: float = 0  # seconds in which a broker that is prepared must answer
 
 
 def main() -> int:
@@ -77,7 +81,16 @@ def die_with(parent: int) -> None:
 
 
 def prepare(order: Order) -> None:
-    contract.load(order.driver).prepare(order.address, order.topics, order.groups)
+    """Try again and again: a broker that has just started may not answer yet."""
+    driver = contract.load(order.driver)
+    deadline = time.monotonic() + order.patience
+    while True:
+        try:
+            return driver.prepare(order.address, order.topics, order.groups)
+        except contract.ConnectionLost:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def produce(order: Order, clock: Clock | None = None) -> None:
@@ -94,15 +107,9 @@ def produce(order: Order, clock: Clock | None = None) -> None:
         busy = [p.step(0) for p in producers]
         tell([p.trouble for p in producers], idle=False)
         if not any(busy):
-            _wait(clock, producers)
+            wait(clock, producers, SECOND // 1000)
     for producer in producers:
         producer.close()
-
-
-def _wait(clock: Clock, producers: Sequence[Producer]) -> None:
-    """Until something is due, but no longer than a while: answers may come first."""
-    now = clock.now()
-    clock.sleep_until(min(now + SECOND // 1000, max(now + 20_000, min(p.next_at() for p in producers))))
 
 
 def consume(order: Order, clock: Clock | None = None) -> None:
@@ -113,11 +120,27 @@ def consume(order: Order, clock: Clock | None = None) -> None:
     tell = _Teller()
     while not stop():
         busy = [c.step(0) for c in consumers]
-        tell([c.trouble for c in consumers], idle=not any(busy))
+        tell([c.trouble for c in consumers], idle=all(c.idle for c in consumers))
         if not any(busy):
-            clock.sleep_until(clock.now() + SECOND // 200)
+            wait(clock, consumers, SECOND // 200)
     for consumer in consumers:
         consumer.close()
+
+
+def wait(clock: Clock, loads: Sequence[Producer] | Sequence[Consumer], polling: int) -> None:
+    """Until one of them has something to do, or news for one of them has come.
+
+    Where a driver has no descriptor to wait on, look again after `polling` nanoseconds.
+    """
+    connections = [load.connection for load in loads if load.connection is not None]
+    descriptors = [each.fileno() for each in connections if isinstance(each, contract.Waitable)]
+    now = clock.now()
+    longest = LONGEST_WAIT if len(descriptors) == len(connections) else polling
+    until = min(now + longest, max(now + 20_000, min(load.next_at() for load in loads)))
+    if descriptors:
+        select.select(descriptors, (), (), (until - now) / SECOND)
+    else:
+        clock.sleep_until(until)
 
 
 def _producer(

@@ -153,10 +153,14 @@ class Conductor:
         self._scribe = stack.enter_context(ScribeProcess(self._directory))
         self._crew = Crew(self._directory / "logs", self._order(self._stage.address))
         stack.callback(self._crew.kill)
-        self._crew.prepare(READY_WITHIN)
-        self._stage.sync()
         self._device = self._stage.device
         self._watch = Watch(self._spool)
+        self._await_broker("prepare")
+        self._stage.sync()
+
+    def _await_broker(self, phase: str | None = None) -> None:
+        """Until it answers its protocol and has its topics; the load, if there is any, goes on meanwhile."""
+        self._crew.prepare(READY_WITHIN, lambda: self._tick(phase))
 
     def _order(self, address: dict[str, Any]) -> Order:
         workload = self._plan.workload
@@ -265,7 +269,7 @@ class Conductor:
         alive = [worker for worker in self._crew.workers if worker.running]
         begin = time.monotonic_ns()
         self._reporter.happened(plan.kind)
-        struck = self._stage.strike(self._faults[plan.kind], nodes)
+        mend = self._stage.strike(self._faults[plan.kind], nodes)
         down = time.monotonic_ns()
         for node in nodes:
             self._mark("fault", plan.kind, node.name, begin, down)
@@ -275,9 +279,11 @@ class Conductor:
             self._mark("worker-died", worker.name, "", begin, down)
         if dead:
             self._crew.bury()
+        if not plan.resume and self._faults[plan.kind].ends_node:
+            self._crew.finish("produce")
         self._pass(begin + int(plan.down * SECOND))
-        struck.mend()
-        self._crew.prepare(READY_WITHIN)
+        mend()
+        self._await_broker()
         ready = time.monotonic_ns()
         for node in nodes:
             self._mark("ready", plan.kind, node.name, ready, ready)
@@ -326,6 +332,7 @@ class Conductor:
         self._watch.look()
         self._crew.look()
         self._scribe.look()
+        self._stage.look()
         if time.monotonic() - self._sampled_at >= 1:
             self._sampled_at = time.monotonic()
             space.check_during(self._directory)

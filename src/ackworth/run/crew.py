@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -60,18 +60,14 @@ class Crew:
         self._order = order  # what is the same for all
         self.workers: list[Worker] = []
 
-    def prepare(self, seconds: float) -> None:
-        """Have the broker's topics made, again and again until it answers. Raises WorkerFailed."""
-        deadline = time.monotonic() + seconds
-        while True:
-            worker = self._start("prepare", replace(self._order, role="prepare", parent=os.getpid()))
-            code = worker.process.wait()
-            self._forget(worker)
-            if code == 0:
-                return
-            if time.monotonic() > deadline:
-                raise WorkerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
-            time.sleep(0.05)
+    def prepare(self, seconds: float, meanwhile: Callable[[], None]) -> None:
+        """Have the broker's topics made, as soon as it answers. Raises WorkerFailed."""
+        worker = self._start("prepare", replace(self._order, role="prepare", parent=os.getpid(), patience=seconds))
+        while worker.running:
+            meanwhile()
+        self._forget(worker)
+        if worker.process.returncode:
+            raise WorkerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
 
     def produce(self, entries: Sequence[list[int]], rate: float | None) -> None:
         """Start producers; they wait for `go`, so that a phase does not begin with the loading of modules."""
@@ -122,7 +118,7 @@ class Crew:
         return [worker for worker in self.workers if worker.order.role == role]
 
     def look(self) -> None:
-        for worker in self.workers:
+        for worker in self.role("produce") + self.role("consume"):
             worker.look()
 
     def bury(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Self
 from ackworth.broker import disk as disks
 from ackworth.broker.contract import Broker, Node, Place
 from ackworth.broker.disk import Disk
+from ackworth.broker.ports import Ports
 from ackworth.fault.contract import Fault, Mend
 from ackworth.model.errors import BadInput, Unavailable
 from ackworth.run import samples
@@ -27,6 +28,8 @@ class Stage:
         self.own_disks = any(fault.needs_disk for fault in faults)
         self._disks: dict[str, Disk] = {}
         self.nodes: dict[str, Node] = {}
+        self._ports = Ports()
+        self._struck: set[str] = set()  # nodes that are down on purpose
 
     def __enter__(self) -> Self:
         for fault in self._faults:
@@ -35,6 +38,7 @@ class Stage:
         if reason := self._broker.missing():
             raise Unavailable(f"the broker '{self._broker.name}' cannot run here: {reason}")
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self._ports)
             stack.callback(shutil.rmtree, self._directory / "nodes", ignore_errors=True)
             self._places = {name: self._place(name, stack) for name in self._broker.nodes(self._topology)}
             for name, place in self._places.items():
@@ -58,7 +62,8 @@ class Stage:
             stack.callback(self._disks[name].remove)
         data = folder / ("disk/data" if self.own_disks else "data")
         data.mkdir(parents=True)
-        return Place(data=data, logs=self._directory / "logs")
+        ports = {name: self._ports.reserve() for name in self._broker.ports}
+        return Place(data=data, logs=self._directory / "logs", ports=ports)
 
     @property
     def address(self) -> dict[str, Any]:
@@ -74,6 +79,11 @@ class Stage:
         for disk in self._disks.values():
             disk.sync()
 
+    def look(self) -> None:
+        """Raises BrokerFailed if a node has ended by itself."""
+        for name in self.nodes.keys() - self._struck:
+            self.nodes[name].look()
+
     def choose(self, name: str, chance: random.Random) -> list[Node]:
         """The nodes that a fault's `node` means."""
         if name == "all":
@@ -84,19 +94,16 @@ class Stage:
             raise BadInput(f"no node '{name}' to break: say one of {', '.join(self.nodes)}, all, or random")
         return [self.nodes[name]]
 
-    def strike(self, fault: Fault, nodes: Sequence[Node]) -> "Struck":
-        return Struck(fault, nodes, [fault.strike(node, self._disks.get(node.name)) for node in nodes])
+    def strike(self, fault: Fault, nodes: Sequence[Node]) -> Mend:
+        """Break nodes; returns what makes them whole, and starts them if they are down."""
+        self._struck = {node.name for node in nodes}
+        mends = [fault.strike(node, self._disks.get(node.name)) for node in nodes]
 
+        def mend() -> None:
+            for one in mends:
+                one()
+            for node in nodes if fault.ends_node else ():
+                node.start()
+            self._struck = set()
 
-class Struck:
-    """Nodes that are broken."""
-
-    def __init__(self, fault: Fault, nodes: Sequence[Node], mends: Sequence[Mend]) -> None:
-        self._fault, self._nodes, self._mends = fault, nodes, mends
-
-    def mend(self) -> None:
-        """Make them whole, and start them if they are down."""
-        for mend in self._mends:
-            mend()
-        for node in self._nodes if self._fault.ends_node else ():
-            node.start()
+        return mend

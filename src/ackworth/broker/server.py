@@ -1,0 +1,97 @@
+"""A node that is a server process of ours: started to die with the run, watched, and ended with all that it started.
+
+The server runs in a session of its own. Whatever it forks is found by that session or by its parents, so a
+fault reaches all of it, also children whose parent is gone.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ackworth.broker.process import descendants, kill_and_wait, of_session, states, wait_until
+from ackworth.model.errors import AckworthError, BrokerFailed, Unavailable
+
+_PR_SET_PDEATHSIG = 1
+_LAST_LINES = 5
+STOP_WITHIN = 60.0  # a server that writes its data on the way out may take its time
+
+
+def find_program(name: str) -> str | None:
+    """Where a program is, also where a user's PATH does not look."""
+    return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
+
+
+class Server:
+    """The node. What it prints goes to its log, start after start."""
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self._command = [str(part) for part in command]
+        self._log = log
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_begin = 0
+
+    def start(self) -> None:
+        if self._process is not None:
+            self._process.wait()  # a fault has ended it; nobody has taken note yet
+        libc, parent = ctypes.CDLL(None), os.getpid()
+
+        def die_with_parent() -> None:
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+
+        with self._log.open("ab") as output:
+            self._log_begin = output.tell()
+            try:
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    cwd="/",
+                    env=self._environment,
+                    start_new_session=True,
+                    preexec_fn=die_with_parent,
+                )
+            except OSError as error:
+                raise Unavailable(f"{self._command[0]} cannot be started: {error.strerror}") from error
+
+    def look(self) -> None:
+        """Raises BrokerFailed if it has ended, with the last lines that it printed since its start."""
+        if self._process is None or (code := self._process.poll()) is None:
+            return
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
+        raise BrokerFailed(f"node {self.name} ended with {how}; its last lines: {self.last_lines() or 'none'}")
+
+    def last_lines(self) -> str:
+        with self._log.open("rb") as file:
+            file.seek(self._log_begin)
+            lines = file.read().decode(errors="replace").split("\n")
+        return " | ".join([line.strip() for line in lines if line.strip()][-_LAST_LINES:])
+
+    def processes(self) -> list[int]:
+        if self._process is None:
+            return []
+        self._process.poll()
+        main = self._process.pid
+        family = {main, *descendants(main), *of_session(main)}
+        return sorted(pid for pid in family if not states(pid) <= set("ZX"))
+
+    def stop(self) -> None:
+        """SIGTERM to the server itself, as an init system does; whatever is left after a while is killed."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+        with contextlib.suppress(AckworthError):
+            wait_until(lambda: not self.processes(), STOP_WITHIN, f"stopping {self.name}")
+        kill_and_wait(self.processes())
+        if self._process is not None:
+            self._process.wait()

@@ -1,0 +1,1 @@
+"""Codecs: bytes to values and back, a batch at a time, without a socket."""

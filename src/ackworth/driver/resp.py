@@ -1,0 +1,259 @@
+"""Redis Streams over RESP: a topic is a stream, a group a consumer group, an ack the id that XADD answers.
+
+A receiver reads in this order:
+1. What its consumer was given and has not acknowledged, from the beginning: after a reconnect, and whenever
+   nothing new has come for a while. All of it is flagged as redelivered.
+2. What is new. The request stays with the server until something comes.
+Whenever nothing new has come for a while, it also adopts what a consumer that is gone has left behind.
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ackworth.driver.codec.redis_streams import Appends, Deliveries, Entries
+from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
+from ackworth.driver.matrix import stacked
+from ackworth.driver.wire import Deadline, Wire
+from ackworth.model.outcome import Outcome
+
+# Errors with which Redis refuses a command before it does anything.
+DEFINITE = {
+    "OOM": "out of memory (OOM)",
+    "READONLY": "a replica takes no writes (READONLY)",
+    "MISCONF": "it cannot persist, and takes no writes (MISCONF)",
+    "NOREPLICAS": "too few replicas (NOREPLICAS)",
+    "LOADING": "it is loading its data (LOADING)",
+    "NOAUTH": "not authenticated (NOAUTH)",
+    "NOPERM": "not permitted (NOPERM)",
+    "WRONGTYPE": "the topic's key is no stream (WRONGTYPE)",
+}
+REASONS = (
+    "",
+    "no answer in time",
+    "the connection broke",
+    "an answer that is no RESP",
+    "an error that may mean anything",
+    *DEFINITE.values(),
+)
+_BROKE, _NO_RESP, _UNCLEAR = 2, 3, 4
+_ACK_BYTES = len("$15\r\n1731716255123-0\r\n")  # the least that an ack takes
+_MOST_TO_WAIT_FOR = 64 << 10
+_ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
+_STAY_MS = 250  # how long a request for new messages stays with the server
+_ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before another takes it
+
+
+def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+    connection = _Connection(address)
+    for said in connection.ask([command("XGROUP", "CREATE", t, g, "0", "MKSTREAM") for t in topics for g in groups]):
+        if isinstance(said, Error) and said.code != "BUSYGROUP":
+            raise ConnectionLost(said.text, _UNCLEAR)
+    connection.close()
+
+
+class _Connection:
+    """A connection that has answered once."""
+
+    def __init__(self, address: Address) -> None:
+        self.wire = Wire(address["host"], address["port"], _BROKE)
+        try:
+            [said] = self.ask([command("PING")])
+            if said != b"PONG":
+                raise ConnectionLost(said.text if isinstance(said, Error) else "no PONG", _UNCLEAR)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, commands: Sequence[bytes]) -> list[Value]:
+        """The answers to a few commands. Raises ConnectionLost."""
+        self.wire.send(b"".join(commands))
+        deadline = Deadline(_ANSWER_WITHIN)
+        found: list[Value] = []
+        data, at = b"", 0
+        while len(found) < len(commands):
+            with _resp_or_lost():
+                value = parse(data, at)
+            if value is not None:
+                found.append(value[0])
+                at = value[1]
+            elif more := self.wire.receive(deadline.left()):
+                data, at = data[at:] + more, 0
+            else:
+                raise ConnectionLost(f"no answer within {_ANSWER_WITHIN:g} s", _BROKE)
+        return found
+
+    def close(self) -> None:
+        self.wire.close()
+
+
+class Sender:
+    def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
+        self._connection = _Connection(address)
+        self._appends = Appends(topics)
+        self._waiting: deque[Int64s] = deque()  # the seqs of each batch that are not answered
+        self._data = b""  # the beginning of an answer
+        self._open = 0  # messages that are not answered
+
+    def send(self, batch: Outgoing) -> None:
+        self._waiting.append(np.arange(batch.first_seq, batch.first_seq + len(batch.sizes)))
+        self._connection.wire.send(self._appends.encode(batch.topics, batch.bodies, batch.sizes))
+        self._count(len(batch.sizes))
+
+    def answers(self, wait: float) -> Answers:
+        self._data += self._connection.wire.receive(wait)
+        with _resp_or_lost():
+            runs = self._read()
+        self._count(-sum(count for count, _, _ in runs))
+        return joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
+
+    def _count(self, more: int) -> None:
+        """Be woken when half of what is in flight is answered: Redis answers in drops.
+
+        So an ack may be noticed late, but not later than that half; of n acks that come after each other, those
+        from the middle on are noticed in log n steps, the last one when it comes.
+        """
+        self._open += more
+        self._connection.wire.wake_at(min(max(1, self._open // 2 * _ACK_BYTES), _MOST_TO_WAIT_FOR))
+
+    def _read(self) -> list[tuple[int, int, int]]:
+        """Runs of answers: how many, and what they say."""
+        runs, at = [], 0
+        while True:
+            count, at = count_strings(self._data, at)
+            runs.append((count, int(Outcome.ACKED), 0))
+            found = parse(self._data, at)
+            if found is None:
+                break
+            runs.append((1, *_meaning(found[0])))
+            at = found[1]
+        self._data = self._data[at:]
+        return runs
+
+    def _take(self, count: int) -> Int64s:
+        """The seqs of the oldest messages that are not answered."""
+        taken = [np.empty(0, np.int64)]
+        while count:
+            if not self._waiting:
+                raise ConnectionLost("more answers than messages", _NO_RESP)
+            seqs = self._waiting.popleft()
+            taken.append(seqs[:count])
+            if len(seqs) > count:
+                self._waiting.appendleft(seqs[count:])
+            count -= len(taken[-1])
+        return taken[-1] if len(taken) <= 2 else np.concatenate(taken)
+
+    def fileno(self) -> int:
+        return self._connection.wire.fileno()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _meaning(said: Value) -> tuple[int, int]:
+    """The outcome and its reason."""
+    if isinstance(said, bytes):
+        return Outcome.ACKED, 0
+    if isinstance(said, Error) and said.code in DEFINITE:
+        return Outcome.REFUSED, REASONS.index(DEFINITE[said.code])
+    return Outcome.UNKNOWN, _UNCLEAR
+
+
+class Receiver:
+    def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
+        self._connection = _Connection(address)
+        self._topics = [topic.encode() for topic in topics]
+        self._index = {topic: i for i, topic in enumerate(self._topics)}
+        self._group, self._name = group.encode(), f"consumer-{consumer}".encode()
+        self._left_over = True  # whether what was not acknowledged is asked for, or what is new
+        self._coming: Deliveries | None = None  # the answer that is awaited
+        self.told_empty = False
+        self._data = b""
+
+    def receive(self, limit: int, wait: float) -> Incoming | None:
+        deadline = Deadline(wait)
+        while True:
+            if self._coming is None:
+                self._ask(limit)
+            answer = self._await(deadline)
+            if answer is None:
+                return None
+            if any(len(entries) for entries in answer.found):
+                self.told_empty = False
+                return self._incoming(answer.found)
+            if self._left_over:
+                self._acknowledge(answer.found)  # deleted ones would come for ever
+                self._left_over = False
+            elif answer.timed_out:
+                self._adopt(limit)
+                self._left_over = self.told_empty = True
+
+    def _ask(self, limit: int) -> None:
+        each = max(1, limit // len(self._topics))
+        start: list[Part] = [b"XREADGROUP", b"GROUP", self._group, self._name, b"COUNT", each]
+        which: list[Part] = [b"STREAMS"] if self._left_over else [b"BLOCK", _STAY_MS, b"STREAMS"]
+        since = [b"0" if self._left_over else b">"] * len(self._topics)
+        self._connection.wire.send(command(*start, *which, *self._topics, *since))
+        self._coming = Deliveries()
+
+    def _await(self, deadline: Deadline) -> Deliveries | None:
+        """The answer, once all of it is there; None if that is not so in time."""
+        assert self._coming is not None
+        while not self._coming.done:
+            more = self._connection.wire.receive(deadline.left())
+            if not more:
+                return None
+            data = self._data + more
+            with _resp_or_lost():
+                self._data = data[self._coming.take(data) :]
+        answer, self._coming = self._coming, None
+        if answer.error is not None:
+            raise ConnectionLost(answer.error.text, _UNCLEAR)
+        return answer
+
+    def _incoming(self, found: list[Entries]) -> Incoming:
+        bodies, lengths = stacked([entries.bodies for entries in found])
+        counts = [len(entries) for entries in found]
+        return Incoming(
+            bodies=bodies,
+            lengths=lengths,
+            topics=np.repeat([self._index[entries.topic] for entries in found], counts),
+            positions=np.concatenate([entries.positions for entries in found]),
+            redelivered=np.full(len(lengths), self._left_over),
+            token=found,
+        )
+
+    def acknowledge(self, incoming: Incoming) -> None:
+        self._acknowledge(incoming.token)
+
+    def _acknowledge(self, found: list[Entries]) -> None:
+        head = bulk(b"XACK"), bulk(self._group)
+        commands = [b"*%d\r\n%b%b%b%b" % (3 + e.ids.count(b"$"), head[0], bulk(e.topic), head[1], e.ids) for e in found]
+        self._check(self._connection.ask(commands))
+
+    def _adopt(self, limit: int) -> None:
+        """Make own what others have been holding for long: it is then among what is left over."""
+        start: list[Part] = [self._group, self._name, _ADOPT_AFTER_MS, b"0", b"COUNT", limit, b"JUSTID"]
+        self._check(self._connection.ask([command(b"XAUTOCLAIM", topic, *start) for topic in self._topics]))
+
+    def _check(self, said: list[Value]) -> None:
+        for answer in said:
+            if isinstance(answer, Error):
+                raise ConnectionLost(answer.text, _UNCLEAR)
+
+    def fileno(self) -> int:
+        return self._connection.wire.fileno()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextlib.contextmanager
+def _resp_or_lost() -> Iterator[None]:
+    try:
+        yield
+    except BadReply as error:
+        raise ConnectionLost(str(error), _NO_RESP) from error

@@ -1,0 +1,91 @@
+"""While there is nothing to do, a worker sleeps; it wakes as soon as there is."""
+
+import os
+from dataclasses import dataclass
+
+import pytest
+
+from ackworth.load import worker
+from ackworth.load.producer import NEVER
+from ackworth.model.clock import SECOND
+from ackworth.testing.clock import FakeClock
+
+
+class Quiet:
+    """A connection through which nothing comes until somebody writes."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def fileno(self) -> int:
+        return self._read
+
+    def news(self) -> None:
+        os.write(self._write, b"x")
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
+@dataclass
+class Load:
+    connection: object | None
+    at: int = NEVER
+
+    def next_at(self) -> int:
+        return self.at
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long it was willing to wait for a descriptor."""
+    found: list[float] = []
+    real = worker.select.select
+
+    def select(descriptors: list[int], *rest: object) -> object:
+        found.append(float(str(rest[-1])))
+        return real(descriptors, [], [], 0)
+
+    monkeypatch.setattr(worker.select, "select", select)
+    return found
+
+
+def wait(clock: FakeClock, *loads: Load) -> None:
+    worker.wait(clock, loads, SECOND // 1000)  # type: ignore[arg-type]
+
+
+def test_with_a_full_window_only_news_wake_it(slept: list[float]) -> None:
+    quiet = Quiet()
+    wait(FakeClock(), Load(quiet))
+    assert slept == [worker.LONGEST_WAIT / SECOND]
+    quiet.close()
+
+
+def test_it_wakes_when_something_is_due(slept: list[float]) -> None:
+    quiet = Quiet()
+    clock = FakeClock()
+    wait(clock, Load(quiet), Load(None, at=clock.now() + 3_000_000))
+    assert slept == [pytest.approx(0.003, abs=1e-5)]
+    quiet.close()
+
+
+def test_news_wake_it_at_once() -> None:
+    quiet = Quiet()
+    quiet.news()
+    wait(FakeClock(), Load(quiet))  # a fake clock does not move, so a sleep would not end
+    quiet.close()
+
+
+def test_one_that_cannot_be_waited_for_is_looked_at_often(slept: list[float]) -> None:
+    clock = FakeClock()
+    before = clock.now()
+    wait(clock, Load(object()))
+    assert slept == [] and clock.now() == pytest.approx(before + SECOND // 1000, abs=10_000)
+
+
+def test_one_that_waits_to_connect_again_sleeps_until_then(slept: list[float]) -> None:
+    clock = FakeClock()
+    before = clock.now()
+    wait(clock, Load(None, at=before + SECOND // 100))
+    assert slept == [] and clock.now() == pytest.approx(before + SECOND // 100, abs=10_000)
