@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+# Instead of this directory, whose redis.py is not the client.
+sys.path[0] = str(Path(__file__).parents[1] / "brook" / "tests")
+
 import pymysql
 import redis
+from servers import HOST, MariaDb, Redis, free_ports
 
 from brook import Brook
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "brook" / "tests"))
-
-from servers import HOST, MariaDb, Redis, free_ports
 
 BODY = bytes(range(128))
 PRODUCERS, CLIENTS = 20, 3

@@ -182,6 +182,14 @@ ADD_TO_INBOX = """
 WAITING = "SELECT topic FROM brook_inbox ORDER BY id LIMIT ?"
 
 
+def lock_offsets(topics: Collection[int]) -> str:
+    """Next offset and rule of the topics, and whether there is something for them in the inbox; that is not locked."""
+    return f"""
+        SELECT id, next, rule, EXISTS (SELECT 1 FROM brook_inbox WHERE topic = brook_topic.id)
+        FROM brook_topic WHERE id IN {among(topics)} ORDER BY id FOR UPDATE
+    """
+
+
 def inbox_of(topics: Collection[int]) -> str:
     return f"""
         SELECT id, topic, count, sent, length(data), sender, extras FROM brook_inbox

@@ -45,11 +45,11 @@ def admit(database: Database) -> None:
 def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
     """What was committed before is before."""
     topics = {run.topic for run in runs}
-    rows, waiting = _lock(db, topics)
-    nexts = writing.require_writable(rows, topics)
-    while waiting:
-        _place(db, nexts, waiting)
-        waiting = db.rows(sql.inbox_of(topics), (MANY,))
+    rows = db.rows(sql.lock_offsets(topics))
+    nexts = writing.require_writable([(topic, following, rule) for topic, following, rule, _ in rows], topics)
+    if any(is_waiting for *_, is_waiting in rows):
+        while waiting := db.rows(sql.inbox_of(topics), (MANY,)):
+            _place(db, nexts, waiting)
     return writing.store(db, nexts, runs, now)
 
 
@@ -66,15 +66,10 @@ def append_at(
 
 
 def _admit(topics: Collection[int], db: Session) -> None:
-    rows, waiting = _lock(db, topics)
-    nexts = {topic: following for topic, following, _ in rows}
-    _place(db, nexts, waiting)
+    nexts = {topic: following for topic, following, *_ in db.rows(sql.lock_offsets(topics))}
+    # Now that nobody else can move it, what is still there is ours to move.
+    _place(db, nexts, db.rows(sql.inbox_of(topics), (MANY,)))
     writing.move_offsets(db, nexts)
-
-
-def _lock(db: Session, topics: Collection[int]) -> list[list[Row]]:
-    """The next offsets and, once nobody else can move it, what is in the inbox."""
-    return db.gather((statements.next_offsets(topics) + db.locking, ()), (sql.inbox_of(topics), (MANY,)))
 
 
 def _place(db: Session, nexts: dict[int, int], runs: Sequence[Row]) -> None:
