@@ -4,6 +4,7 @@ Each promise is a function of its own and gets a broker that knows nothing yet.
 """
 
 import contextlib
+import select
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ackworth.driver.contract import Address, Driver, Incoming, Int64s, Outgoing, Receiver, Sender
+from ackworth.driver.contract import Address, Driver, Incoming, Int64s, Outgoing, Receiver, Sender, Waitable
 from ackworth.load.body import Bodies
 from ackworth.model.outcome import Outcome
 
@@ -95,6 +96,24 @@ def preparing_again_changes_nothing(driver: Driver, address: Address) -> None:
     assert len(_drain(driver, address, GROUPS[0], expected=30).messages) == 30
 
 
+def whoever_sleeps_is_woken(driver: Driver, address: Address) -> None:
+    """Where a sender and a receiver have a descriptor, answers and messages make it readable."""
+    with (
+        contextlib.closing(driver.Sender(address, TOPICS, 0)) as sender,
+        contextlib.closing(driver.Receiver(address, TOPICS, GROUPS[0], 0)) as receiver,
+    ):
+        if not (isinstance(sender, Waitable) and isinstance(receiver, Waitable)):
+            return
+        assert receiver.receive(10, 0) is None, "something came that was not sent"
+        one = np.array([0])
+        sender.send(Outgoing(0, one, Bodies(RUN).build(0, one, 0, one + 128, 1), one + 128))
+        while not len(sender.answers(0)):
+            assert select.select([sender], [], [], PATIENCE)[0], "a sender is not woken by an answer"
+        while (incoming := receiver.receive(10, 0)) is None:
+            assert select.select([receiver], [], [], PATIENCE)[0], "a receiver is not woken by a message"
+        receiver.acknowledge(incoming)
+
+
 PROMISES: tuple[Callable[[Driver, Address], None], ...] = (
     what_is_sent_is_answered_once,
     bodies_of_all_sizes_arrive_in_order,
@@ -103,6 +122,7 @@ PROMISES: tuple[Callable[[Driver, Address], None], ...] = (
     what_is_acknowledged_does_not_come_again,
     what_is_not_acknowledged_comes_again_and_says_so,
     preparing_again_changes_nothing,
+    whoever_sleeps_is_woken,
 )
 
 
