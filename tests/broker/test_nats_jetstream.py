@@ -9,12 +9,7 @@ import pytest
 from ackworth.broker import nats_jetstream
 from ackworth.broker.contract import Installable, Place
 from ackworth.broker.nats_jetstream import BROKER, configuration
-from ackworth.driver import nats
-from ackworth.model.errors import BrokerFailed, Unavailable
-from ackworth.testing.drivers import GROUPS, TOPICS
-from ackworth.testing.nodes import running
-from tests.conftest import had
-from tests.driver.messages import all_answers, batch, seqs
+from ackworth.model.errors import Unavailable
 
 
 @pytest.fixture
@@ -67,34 +62,3 @@ def test_a_version_that_can_is_told(place: Place, is_version: Callable[[str], No
     is_version(version)
     BROKER.node("nats", place, {"sync": "always"})
     assert "sync_interval" in (place.logs / "nats.conf").read_text()
-
-
-@pytest.mark.real
-def test_an_orderly_stop_keeps_everything(tmp_path: Path) -> None:
-    with running(had(BROKER), tmp_path) as found:
-        nats.prepare(found.address, TOPICS, GROUPS)
-        sender = nats.Sender(found.address, TOPICS, 0)
-        sender.send(batch(0, 9))
-        all_answers(sender, 9)
-        sender.close()
-        found.node.stop()
-        found.node.start()
-        found.wait_until_ready()
-        receiver = nats.Receiver(found.address, TOPICS, GROUPS[0], 0)
-        came: list[int] = []
-        while len(came) < 9:
-            came += seqs(receiver.receive(9, 10))
-        assert came == list(range(9))
-        receiver.close()
-
-
-@pytest.mark.real
-def test_a_port_that_was_taken_is_a_failure_with_its_words(tmp_path: Path) -> None:
-    with running(had(BROKER), tmp_path / "one") as one:
-        other = Place(data=tmp_path / "other", logs=tmp_path, ports=one.place.ports)
-        node = BROKER.node("nats", other, {"sync": "2m"})
-        node.start()
-        node._process.wait()  # type: ignore[union-attr]
-        with pytest.raises(BrokerFailed, match="address already in use"):
-            node.look()
-        one.wait_until_ready()  # whatever the other did, this one still runs

@@ -6,7 +6,6 @@ import pytest
 import redis
 
 from ackworth.broker.contract import Installable, Place
-from ackworth.broker.process import wait_until
 from ackworth.broker.redis_streams import BROKER, RedisStreams, configuration
 from ackworth.model.errors import BrokerFailed
 from ackworth.testing.nodes import running
@@ -73,21 +72,3 @@ def test_a_file_that_is_damaged_is_a_refusal_to_start_with_its_words(
         found.node.start()
         with pytest.raises(BrokerFailed, match="Bad file format reading the append only file"):
             found.wait_until_ready()
-
-
-@pytest.mark.real
-def test_a_port_that_was_taken_is_a_failure_with_its_words(tmp_path: Path, redis_streams: RedisStreams) -> None:
-    with running(redis_streams, tmp_path / "one") as one:
-        node = redis_streams.node("redis", one.place, {"appendonly": "off"})
-        node.start()
-
-        def failed() -> bool:
-            try:
-                node.look()
-            except BrokerFailed as error:
-                return "Address already in use" in str(error)
-            return False
-
-        wait_until(failed, 10, "it fails")
-        node.stop()
-        one.wait_until_ready()  # whatever the other did, this one still runs

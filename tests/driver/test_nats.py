@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import re
-import select
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from nats.js import JetStreamContext
 
 from ackworth.broker.nats_jetstream import BROKER, STREAM, NatsJetStream
 from ackworth.driver import nats
-from ackworth.driver.contract import Address, ConnectionLost, Waitable
+from ackworth.driver.contract import Address, ConnectionLost
 from ackworth.model.outcome import Outcome
 from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
@@ -164,22 +163,6 @@ def test_without_a_stream_a_message_is_refused(tmp_path: Path, broker: NatsJetSt
             assert sorted(outcomes(found)) == list(range(9))
         with pytest.raises(ConnectionLost, match="stream not found"):
             nats.Receiver(server.address, TOPICS, GROUPS[0], 0)
-
-
-@pytest.mark.real
-def test_a_worker_can_sleep_until_something_comes(server: Running) -> None:
-    with (
-        contextlib.closing(nats.Sender(server.address, TOPICS, 0)) as sender,
-        contextlib.closing(nats.Receiver(server.address, TOPICS, GROUPS[0], 0)) as receiver,
-    ):
-        assert receiver.receive(10, 0) is None and isinstance(receiver, Waitable)
-        sender.send(batch(0, 1))
-        assert isinstance(sender, Waitable)
-        assert select.select([sender], [], [], drivers.PATIENCE)[0] == [sender]
-        while (incoming := receiver.receive(10, 0)) is None:
-            assert select.select([receiver], [], [], drivers.PATIENCE)[0] == [receiver]
-        assert seqs(incoming) == [0]
-        receiver.acknowledge(incoming)
 
 
 # ---- servers that misbehave --------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The driver of Redis Streams against a real server, against redis-py, and against servers that misbehave."""
 
 import contextlib
-import select
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import redis
 from ackworth.broker.redis_streams import RedisStreams
 from ackworth.driver import resp
 from ackworth.driver.codec.resp import bulk
-from ackworth.driver.contract import Address, ConnectionLost, Outgoing, Waitable
+from ackworth.driver.contract import Address, ConnectionLost, Outgoing
 from ackworth.model.outcome import Outcome
 from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
@@ -108,21 +107,6 @@ def test_real_refusals_are_refused_and_leave_nothing(server: Running, client: re
     assert reasons(resp, all_answers(sender, 3)) == {(Outcome.REFUSED, resp.DEFINITE["WRONGTYPE"])}
     sender.close()
     assert [client.xlen(topic) for topic in TOPICS] == [0, 0, 0]
-
-
-@pytest.mark.real
-def test_a_worker_can_sleep_until_something_comes(server: Running) -> None:
-    sender = resp.Sender(server.address, TOPICS, 0)
-    receiver = resp.Receiver(server.address, TOPICS, GROUPS[0], 0)
-    assert receiver.receive(10, 0) is None and isinstance(receiver, Waitable)
-    sender.send(batch(0, 1))
-    assert isinstance(sender, Waitable)
-    assert select.select([sender], [], [], drivers.PATIENCE)[0] == [sender]
-    while (incoming := receiver.receive(10, 0)) is None:
-        assert select.select([receiver], [], [], drivers.PATIENCE)[0] == [receiver]
-    assert seqs(incoming) == [0]
-    sender.close()
-    receiver.close()
 
 
 # ---- servers that misbehave --------------------------------------------------------------------------------

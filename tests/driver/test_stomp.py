@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import queue
-import select
 import socket
 from collections.abc import Callable, Iterator
 
@@ -13,7 +12,7 @@ from stomp.utils import Frame
 
 from ackworth.broker.activemq import BROKER, PREFIX
 from ackworth.driver import stomp
-from ackworth.driver.contract import Address, ConnectionLost, Waitable
+from ackworth.driver.contract import Address, ConnectionLost
 from ackworth.model.outcome import Outcome
 from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
@@ -111,22 +110,6 @@ def test_what_one_that_died_had_comes_again(address: Address) -> None:
     with contextlib.closing(stomp.Receiver(address, TOPICS, GROUPS[0], 1)) as receiver:
         incoming = receiver.receive(10, drivers.PATIENCE)
         assert seqs(incoming) == [7] and incoming is not None and incoming.redelivered.all()
-        receiver.acknowledge(incoming)
-
-
-@pytest.mark.real
-def test_a_worker_can_sleep_until_something_comes(address: Address) -> None:
-    with (
-        contextlib.closing(stomp.Sender(address, TOPICS, 0)) as sender,
-        contextlib.closing(stomp.Receiver(address, TOPICS, GROUPS[0], 0)) as receiver,
-    ):
-        assert receiver.receive(10, 0) is None and isinstance(receiver, Waitable)
-        sender.send(batch(0, 1))
-        assert isinstance(sender, Waitable)
-        assert select.select([sender], [], [], drivers.PATIENCE)[0] == [sender]
-        while (incoming := receiver.receive(10, 0)) is None:
-            assert select.select([receiver], [], [], drivers.PATIENCE)[0] == [receiver]
-        assert seqs(incoming) == [0]
         receiver.acknowledge(incoming)
 
 

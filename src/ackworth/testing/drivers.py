@@ -4,6 +4,7 @@ Each promise is a function of its own and gets a broker that knows nothing yet.
 """
 
 import contextlib
+import select
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from ackworth.driver.contract import (
     Receiver,
     Refusing,
     Sender,
+    Waitable,
     marks_repeats,
 )
 from ackworth.load.body import Bodies
@@ -153,6 +155,24 @@ def _ids_of(incoming: Incoming) -> Int64s:
     return Bodies(RUN).check(incoming.bodies, incoming.lengths).seq
 
 
+def whoever_sleeps_is_woken(driver: Driver, address: Address) -> None:
+    """Where a sender and a receiver have a descriptor, answers and messages make it readable."""
+    with (
+        contextlib.closing(driver.Sender(address, TOPICS, 0)) as sender,
+        contextlib.closing(driver.Receiver(address, TOPICS, GROUPS[0], 0)) as receiver,
+    ):
+        if not (isinstance(sender, Waitable) and isinstance(receiver, Waitable)):
+            return
+        assert receiver.receive(10, 0) is None, "something came that was not sent"
+        one = np.array([0])
+        sender.send(Outgoing(0, one, Bodies(RUN).build(0, one, 0, one + 128, 1), one + 128))
+        while not len(sender.answers(0)):
+            assert select.select([sender], [], [], PATIENCE)[0], "a sender is not woken by an answer"
+        while (incoming := receiver.receive(10, 0)) is None:
+            assert select.select([receiver], [], [], PATIENCE)[0], "a receiver is not woken by a message"
+        receiver.acknowledge(incoming)
+
+
 PROMISES: tuple[Callable[[Driver, Address], None], ...] = (
     what_is_sent_is_answered_once,
     bodies_of_all_sizes_arrive_in_order,
@@ -164,6 +184,7 @@ PROMISES: tuple[Callable[[Driver, Address], None], ...] = (
     a_group_reads_its_topics_alone,
     what_is_refused_comes_again,
     every_listener_gets_everything,
+    whoever_sleeps_is_woken,
 )
 
 
