@@ -249,3 +249,19 @@ def test_a_refused_message_that_came_too_often(tmp_path: Path) -> None:
     assert list(broken(result)) == ["attempts"]
     assert broken(result)["attempts"]["ids"] == ["1/2"]
     assert broken(result)["attempts"]["reason"] == "1 of 2 refused messages not delivered 2 times"
+
+
+@pytest.mark.parametrize("expect", ["none", "explained"])
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_flagged_repeat_may_need_a_reason(tmp_path: Path, expect: str, killed: bool) -> None:
+    history = clean()
+    asking = replace(history.trial, plan={"expect": {"duplicates": expect}})
+    again = Delivered(0, 1, 600, topic=1, flags=REDELIVERED)
+    died = [Mark("worker-died", "consumers-0", 300, 301)] if killed else []
+    result = judged(replace(history, trial=asking, mark=died, delivered=[*history.delivered, again]), tmp_path)
+    if killed or expect == "none":
+        assert broken(result) == {}
+        assert result["groups"][0]["duplicates"] == {"extra": 1, "flagged": 1, "explained": 0, "unexplained": 0}
+    else:
+        assert list(broken(result)) == ["duplicates"]
+        assert broken(result)["duplicates"]["ids"] == ["0/1"]
