@@ -85,16 +85,18 @@ class OnBrook:
         return sum(got)
 
 
-class OnHuey:
+class WithoutBatches:
+    def send_batch(self) -> None:
+        raise NotImplementedError
+
+
+class OnHuey(WithoutBatches):
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._huey = huey.SqliteHuey(filename=str(folder / "huey.db"), fsync=True, results=False)
         self._task = self._huey.task()(nothing)
 
     def send(self) -> None:
         self._task(BODY)
-
-    def send_batch(self) -> None:
-        raise NotImplementedError
 
     def consume(self, seconds: float) -> int:
         """As its worker does."""
@@ -108,7 +110,7 @@ class OnHuey:
         return repeat(seconds, step)
 
 
-class OnLitequeue:
+class OnLitequeue(WithoutBatches):
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._path = folder / "litequeue.db"
         self._of_thread = threading.local()
@@ -123,9 +125,6 @@ class OnLitequeue:
     def send(self) -> None:
         self._queue.put(BODY)
 
-    def send_batch(self) -> None:
-        raise NotImplementedError
-
     def consume(self, seconds: float) -> int:
         def step() -> bool:
             message = self._queue.pop()
@@ -137,16 +136,13 @@ class OnLitequeue:
         return repeat(seconds, step)
 
 
-class OnPersistQueue:
+class OnPersistQueue(WithoutBatches):
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
         self._queue = persistqueue.SQLiteAckQueue(str(folder), multithreading=True, auto_commit=True)
         stack.callback(self._queue.close)
 
     def send(self) -> None:
         self._queue.put(BODY)
-
-    def send_batch(self) -> None:
-        raise NotImplementedError
 
     def consume(self, seconds: float) -> int:
         def step() -> bool:

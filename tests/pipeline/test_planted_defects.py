@@ -218,25 +218,6 @@ def test_many_offenders_are_counted_and_the_first_hundred_named(tmp_path: Path) 
     assert broken(result)["lost"]["ids"] == [f"0/{seq}" for seq in range(100)]
 
 
-def test_series_that_several_share(tmp_path: Path) -> None:
-    """Producers, consumers and groups may be mixed in one series: the account is the same."""
-    history = clean()
-    history = replace(history, delivered=without(history, 1, (0, 2)))
-    write_history(tmp_path, history)
-    for table, column in ((SENT, "producer"), (OUTCOME, "producer"), (DELIVERED, "consumer")):
-        folder = tmp_path / "record" / table.name
-        rows = sorted(getattr(history, table.name), key=lambda row: row.t)
-        for path in folder.iterdir():
-            path.unlink()
-        with SegmentWriter(tmp_path / "record", table, "all", rows_per_group=5) as writer:
-            writer.write(columns_of(table, rows))
-        assert any(group.constant(column) is None for group in open_record(tmp_path).of(table.name))
-    result = judge_trial(tmp_path, Inline(3))
-    assert list(broken(result)) == ["lost"]
-    assert broken(result)["lost"]["ids"] == ["0/2"]
-    assert [group["distinct"] for group in result["groups"]] == [8, 7]
-
-
 def truncated(expect: str, *lost: tuple[int, int], **fault: str) -> History:
     """Sent at 0 to 31; struck at 15, when the messages with seq 2 and 3 were yet to be sent."""
     history = clean()
@@ -281,3 +262,38 @@ def test_a_refused_message_that_came_too_often(tmp_path: Path) -> None:
     assert list(broken(result)) == ["attempts"]
     assert broken(result)["attempts"]["ids"] == ["1/2"]
     assert broken(result)["attempts"]["reason"] == "1 of 2 refused messages not delivered 2 times"
+
+
+@pytest.mark.parametrize("expect", ["none", "explained"])
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_flagged_repeat_may_need_a_reason(tmp_path: Path, expect: str, killed: bool) -> None:
+    history = clean()
+    asking = replace(history.trial, plan={"expect": {"duplicates": expect}})
+    again = Delivered(0, 1, 600, topic=1, flags=REDELIVERED)
+    died = [Mark("worker-died", "consumers-0", 300, 301)] if killed else []
+    result = judged(replace(history, trial=asking, mark=died, delivered=[*history.delivered, again]), tmp_path)
+    if killed or expect == "none":
+        assert broken(result) == {}
+        assert result["groups"][0]["duplicates"] == {"extra": 1, "flagged": 1, "explained": 0, "unexplained": 0}
+    else:
+        assert list(broken(result)) == ["duplicates"]
+        assert broken(result)["duplicates"]["ids"] == ["0/1"]
+
+
+def test_series_that_several_share(tmp_path: Path) -> None:
+    """Producers, consumers and groups may be mixed in one series: the account is the same."""
+    history = clean()
+    history = replace(history, delivered=without(history, 1, (0, 2)))
+    write_history(tmp_path, history)
+    for table, column in ((SENT, "producer"), (OUTCOME, "producer"), (DELIVERED, "consumer")):
+        folder = tmp_path / "record" / table.name
+        rows = sorted(getattr(history, table.name), key=lambda row: row.t)
+        for path in folder.iterdir():
+            path.unlink()
+        with SegmentWriter(tmp_path / "record", table, "all", rows_per_group=5) as writer:
+            writer.write(columns_of(table, rows))
+        assert any(group.constant(column) is None for group in open_record(tmp_path).of(table.name))
+    result = judge_trial(tmp_path, Inline(3))
+    assert list(broken(result)) == ["lost"]
+    assert broken(result)["lost"]["ids"] == ["0/2"]
+    assert [group["distinct"] for group in result["groups"]] == [8, 7]

@@ -258,7 +258,11 @@ class Expect:
         reader.choice("claimed", "none", "before-fault", "any"),
         default="claimed",
     )
-    duplicates: str = key("messages delivered twice with no fault to explain it", CLAIM, default="claimed")
+    duplicates: str = key(
+        "messages delivered twice with no fault to explain it, nor a broker's flag; explained: a flag is not enough",
+        reader.choice("claimed", "none", "explained", "any"),
+        default="claimed",
+    )
     reordered: str = key("messages delivered after a later one", CLAIM, default="claimed")
     attempts: int | None = key(
         "a message that is refused each time is delivered exactly so often", reader.whole(1), default=None

@@ -2,7 +2,8 @@
 
 Deliveries of one message to one group, in the order of their times, are a first one and repeats.
 A repeat is flagged (the broker said that it may be one), explained (a fault or a worker's death lies
-between it and the delivery before it), or unexplained. Only a first delivery can be reordered.
+between it and the delivery before it), or unexplained. Where the plan asks for reasons (`duplicates: explained`),
+the broker's word alone is none. Only a first delivery can be reordered.
 """
 
 from collections import Counter, defaultdict
@@ -186,11 +187,12 @@ def _classify(context: Context, knows: Knows, bucket: int, found: Repeats) -> tu
     between = np.zeros(len(first), np.bool_)
     between[1:] = _marked_between(context, found.t[:-1], found.t[1:])
     repeat = ~first & ~phantom
+    excused = between | (found.redelivered & (not _asks_for_reasons(context)))
     kinds = {
         "phantom": ~first & phantom,
-        "flagged": repeat & found.redelivered,
-        "explained": repeat & ~found.redelivered & between,
-        "unexplained": repeat & ~found.redelivered & ~between,
+        "flagged": repeat & excused & found.redelivered,
+        "explained": repeat & excused & ~found.redelivered,
+        "unexplained": repeat & ~excused,
         "reordered": first & found.late,
     }
     counts: Counter[Any] = Counter()
@@ -199,6 +201,10 @@ def _classify(context: Context, knows: Knows, bucket: int, found: Repeats) -> tu
             counts[kind, int(group)] = int(number)
     unexplained, late = (np.unique(found.place[kinds[kind]])[:NAMED] for kind in ("unexplained", "reordered"))
     return counts, unexplained, late
+
+
+def _asks_for_reasons(context: Context) -> bool:
+    return (context.trial.plan.get("expect") or {}).get("duplicates") == "explained"
 
 
 def _marked_between(context: Context, begins: Int64s, ends: Int64s) -> Mask:
