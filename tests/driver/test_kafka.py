@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import socket
+import sys
 from collections.abc import Callable, Iterator
 
 import kafka as kafka_python
@@ -12,7 +13,8 @@ import pytest
 from ackworth.broker.kafka import BROKER
 from ackworth.broker.process import kill_and_wait
 from ackworth.driver import kafka
-from ackworth.driver.contract import Address, Answered, ConnectionLost, Outgoing, marks_repeats
+from ackworth.driver.contract import Address, Answered, ConnectionLost, Outgoing, load, marks_repeats
+from ackworth.model.errors import Unavailable
 from ackworth.model.outcome import Outcome
 from ackworth.testing import drivers
 from ackworth.testing.drivers import check_driver
@@ -144,6 +146,13 @@ def test_what_another_has_acknowledged_is_not_read_by_who_comes_after(address: A
         receiver.acknowledge(incoming)
     with contextlib.closing(kafka.Receiver(address, drivers.TOPICS[:1], drivers.GROUPS[0], 0)) as receiver:
         assert everything(receiver, 1) == [3]
+
+
+def test_without_the_library_it_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    monkeypatch.delitem(sys.modules, "ackworth.driver.kafka")
+    with pytest.raises(Unavailable, match=r"pip install 'ackworth\[kafka\]'"):
+        load("kafka")
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
