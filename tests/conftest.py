@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 from ackworth.broker import disk
+from ackworth.broker.contract import Broker
 from ackworth.broker.redis_streams import BROKER as REDIS_STREAMS
 from ackworth.broker.redis_streams import RedisStreams
 
@@ -47,9 +48,16 @@ def spark() -> Iterator["Session"]:
         yield found
 
 
+B = TypeVar("B", bound=Broker)
+
+
+def had(broker: B) -> B:
+    """The broker, if this machine has it."""
+    if reason := broker.missing():
+        lacking(reason)
+    return broker
+
+
 @pytest.fixture
 def redis_streams() -> RedisStreams:
-    """The broker, if this machine has it."""
-    if reason := REDIS_STREAMS.missing():
-        lacking(reason)
-    return REDIS_STREAMS
+    return had(REDIS_STREAMS)

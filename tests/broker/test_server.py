@@ -114,7 +114,11 @@ def test_one_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_one_that_ends_by_itself_is_a_failure_with_its_last_lines(tmp_path: Path) -> None:
-    node = Server("broken", [sys.executable, "-c", "print('one'); print('two'); raise SystemExit(3)"], tmp_path / "log")
+    node = Server(
+        "broken",
+        [sys.executable, "-c", "print('one'); print('  at that'); print('two'); raise SystemExit(3)"],
+        tmp_path / "log",
+    )
     (tmp_path / "log").write_text("from an earlier start\n")
     node.start()
 

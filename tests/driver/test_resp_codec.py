@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ackworth.driver.codec.redis_streams import Appends, Deliveries
+from ackworth.driver.codec.redis_streams import Deliveries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Value, bulk, command, count_strings, parse
 
 TOPICS = ["a", "topic-1", "topic-22"]
@@ -124,7 +124,7 @@ def test_appends_are_the_commands_one_by_one(messages: list[tuple[int, bytes]]) 
     sizes = np.array([len(body) for _, body in messages])
     width = int(sizes.max())
     bodies = np.frombuffer(b"".join(body.ljust(width, b"\0") for _, body in messages), np.uint8).reshape(-1, width)
-    encoded = Appends(TOPICS).encode(np.array([topic for topic, _ in messages]), bodies, sizes)
+    encoded = appends(TOPICS).encode(0, np.array([topic for topic, _ in messages]), bodies, sizes)
     assert encoded.tobytes() == b"".join(command("XADD", TOPICS[t], "*", "b", body) for t, body in messages)
 
 

@@ -120,6 +120,18 @@ def test_no_answer_in_time_is_unknown(tmp_path: Path, make: Callable[..., Produc
     assert set(rows(tmp_path, OUTCOME, "outcome", "reason")) == {(Outcome.UNKNOWN, TIMED_OUT)}
 
 
+def test_a_slow_broker_that_answers_is_waited_for(make: Callable[..., Producer], sender: Scripted) -> None:
+    clock = FakeClock()
+    producer = make(clock, batch=8)
+    producer.step(0)
+    for seq in range(8):  # the last one takes four times its patience
+        clock.sleep_until(clock.now() + SECOND // 2)
+        sender.to_say = [answered(np.array([seq]), Outcome.ACKED)]
+        producer.stopping = True
+        producer.step(0)
+    assert producer.finished and not sender.closed
+
+
 def test_open_loop_sends_what_is_due_and_says_how_late(
     tmp_path: Path, make: Callable[..., Producer], sender: Scripted
 ) -> None:

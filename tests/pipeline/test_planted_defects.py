@@ -5,11 +5,24 @@ from pathlib import Path
 
 import pytest
 
+from ackworth.history.reader import open_record
+from ackworth.history.schema import DELIVERED, OUTCOME, SENT
+from ackworth.history.segment import SegmentWriter
 from ackworth.model.outcome import Delivery, Outcome
 from ackworth.model.result import CheckResult, TrialResult
 from ackworth.pipeline.trial import judge_trial
 from ackworth.testing.engine import Inline
-from ackworth.testing.histories import REDELIVERED, Answer, Delivered, History, Mark, Sent, trial, write_history
+from ackworth.testing.histories import (
+    REDELIVERED,
+    Answer,
+    Delivered,
+    History,
+    Mark,
+    Sent,
+    columns_of,
+    trial,
+    write_history,
+)
 
 ACKED, REFUSED, UNKNOWN = Outcome
 
@@ -203,3 +216,22 @@ def test_many_offenders_are_counted_and_the_first_hundred_named(tmp_path: Path) 
     result = judged(history, tmp_path)
     assert broken(result)["lost"]["found"] == 300
     assert broken(result)["lost"]["ids"] == [f"0/{seq}" for seq in range(100)]
+
+
+def test_series_that_several_share(tmp_path: Path) -> None:
+    """Producers, consumers and groups may be mixed in one series: the account is the same."""
+    history = clean()
+    history = replace(history, delivered=without(history, 1, (0, 2)))
+    write_history(tmp_path, history)
+    for table, column in ((SENT, "producer"), (OUTCOME, "producer"), (DELIVERED, "consumer")):
+        folder = tmp_path / "record" / table.name
+        rows = sorted(getattr(history, table.name), key=lambda row: row.t)
+        for path in folder.iterdir():
+            path.unlink()
+        with SegmentWriter(tmp_path / "record", table, "all", rows_per_group=5) as writer:
+            writer.write(columns_of(table, rows))
+        assert any(group.constant(column) is None for group in open_record(tmp_path).of(table.name))
+    result = judge_trial(tmp_path, Inline(3))
+    assert list(broken(result)) == ["lost"]
+    assert broken(result)["lost"]["ids"] == ["0/2"]
+    assert [group["distinct"] for group in result["groups"]] == [8, 7]

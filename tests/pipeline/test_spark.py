@@ -84,18 +84,20 @@ def test_workers_do_without_pandas(record: Path, spark: Session) -> None:
 
 SCRIPT = """
 import json, sys
+from pathlib import Path
 from ackworth.pipeline.session import session
 from ackworth.pipeline.trial import judge_trial
-with session(sys.argv[2]) as spark:
+archives = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+with session(sys.argv[2], archives) as spark:
     print(json.dumps(judge_trial(sys.argv[1], spark)))
 """
 
 
-def judged_apart(record: Path, master: str, folder: Path, **environment: str) -> TrialResult:
+def judged_apart(record: Path, master: str, folder: Path, *more: str, **environment: str) -> TrialResult:
     """In a process of its own, which leaves nothing behind and says nothing else."""
     (folder / "tmp").mkdir()
     env = {**os.environ, "TMPDIR": str(folder / "tmp"), **environment}
-    command = [sys.executable, "-c", SCRIPT, str(record), master]
+    command = [sys.executable, "-c", SCRIPT, str(record), master, *more]
     done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert list((folder / "tmp").iterdir()) == []
@@ -106,7 +108,8 @@ def judged_apart(record: Path, master: str, folder: Path, **environment: str) ->
 
 @pytest.mark.real
 def test_a_session_of_its_own_is_quiet_and_leaves_nothing(record: Path, tmp_path: Path) -> None:
-    is_as_planted(judged_apart(record, "local[2]", tmp_path))
+    is_as_planted(judged_apart(record, "local[2]", tmp_path, str(tmp_path / "archives")))
+    assert [path.suffix for path in (tmp_path / "archives").iterdir()] == [".jsa"]
 
 
 @pytest.mark.real

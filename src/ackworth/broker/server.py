@@ -76,7 +76,10 @@ class Server:
         with self._log.open("rb") as file:
             file.seek(self._log_begin)
             lines = file.read().decode(errors="replace").split("\n")
-        return " | ".join([line.strip() for line in lines if line.strip()][-_LAST_LINES:])
+        told = [
+            line.strip() for line in lines if line.strip() and not line[0].isspace()
+        ]  # indented is how it came to it
+        return " | ".join(told[-_LAST_LINES:])
 
     def processes(self) -> list[int]:
         if self._process is None:

@@ -7,17 +7,16 @@ A receiver reads in this order:
 Whenever nothing new has come for a while, it also adopts what a consumer that is gone has left behind.
 """
 
-import contextlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from ackworth.driver.codec.redis_streams import Appends, Deliveries, Entries
+from ackworth.driver.codec.redis_streams import Deliveries, Entries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import stacked
-from ackworth.driver.wire import Deadline, Wire, secured
+from ackworth.driver.wire import Deadline, Wire, lost_if, secured
 from ackworth.model.outcome import Outcome
 
 # Errors with which Redis refuses a command before it does anything.
@@ -41,7 +40,6 @@ REASONS = (
 )
 _BROKE, _NO_RESP, _UNCLEAR = 2, 3, 4
 _ACK_BYTES = len("$15\r\n1731716255123-0\r\n")  # the least that an ack takes
-_MOST_TO_WAIT_FOR = 64 << 10
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY_MS = 250  # how long a request for new messages stays with the server
 _ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before another takes it
@@ -107,7 +105,7 @@ class _Connection:
         found: list[Value] = []
         data, at = b"", 0
         while len(found) < len(commands):
-            with _resp_or_lost():
+            with lost_if(BadReply, _NO_RESP):
                 value = parse(data, at)
             if value is not None:
                 found.append(value[0])
@@ -125,31 +123,26 @@ class _Connection:
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
-        self._appends = Appends(topics)
+        self._appends = appends(topics)
         self._waiting: deque[Int64s] = deque()  # the seqs of each batch that are not answered
         self._data = b""  # the beginning of an answer
         self._open = 0  # messages that are not answered
 
     def send(self, batch: Outgoing) -> None:
         self._waiting.append(np.arange(batch.first_seq, batch.first_seq + len(batch.sizes)))
-        self._connection.wire.send(self._appends.encode(batch.topics, batch.bodies, batch.sizes))
+        self._connection.wire.send(self._appends.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
         self._count(len(batch.sizes))
 
     def answers(self, wait: float) -> Answers:
         self._data += self._connection.wire.receive(wait)
-        with _resp_or_lost():
+        with lost_if(BadReply, _NO_RESP):
             runs = self._read()
         self._count(-sum(count for count, _, _ in runs))
         return joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
 
     def _count(self, more: int) -> None:
-        """Be woken when half of what is in flight is answered: Redis answers in drops.
-
-        So an ack may be noticed late, but not later than that half; of n acks that come after each other, those
-        from the middle on are noticed in log n steps, the last one when it comes.
-        """
         self._open += more
-        self._connection.wire.wake_at(min(max(1, self._open // 2 * _ACK_BYTES), _MOST_TO_WAIT_FOR))
+        self._connection.wire.await_half(self._open, _ACK_BYTES)
 
     def _read(self) -> list[tuple[int, int, int]]:
         """Runs of answers: how many, and what they say."""
@@ -239,7 +232,7 @@ class Receiver:
             if not more:
                 return None
             data = self._data + more
-            with _resp_or_lost():
+            with lost_if(BadReply, _NO_RESP):
                 self._data = data[self._coming.take(data) :]
         answer, self._coming = self._coming, None
         if answer.error is not None:
@@ -281,11 +274,3 @@ class Receiver:
 
     def close(self) -> None:
         self._connection.close()
-
-
-@contextlib.contextmanager
-def _resp_or_lost() -> Iterator[None]:
-    try:
-        yield
-    except BadReply as error:
-        raise ConnectionLost(str(error), _NO_RESP) from error

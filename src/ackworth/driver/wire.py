@@ -5,15 +5,19 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from ackworth.driver.contract import ConnectionLost
+import numpy as np
+
+from ackworth.driver.contract import Answers, ConnectionLost, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import Matrix
 
 CONNECT_WITHIN = 5.0
 SEND_WITHIN = 30.0  # how long the other side may read nothing before it counts as gone
 _AT_ONCE = 1 << 18
+_MOST_TO_WAIT_FOR = 64 << 10
 _LOOK_AGAIN = 0.02
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -67,11 +71,14 @@ class Wire:
             data = self._receive_now()
         return data or b""
 
-    def wake_at(self, size: int) -> None:
-        """Wake whoever waits only when so many bytes have come: fewer, larger reads.
+    def await_half(self, answers: int, size: int) -> None:
+        """Wake whoever waits when half of so many answers of so many bytes have come: servers answer in drops.
 
-        A waiter looks all the same when its time is over, so too large a number delays, and loses nothing.
+        So an answer may be noticed late, but not later than that half; of n answers that come after each other,
+        those from the middle on are noticed in log n steps, the last one when it comes. A waiter looks all the same
+        when its time is over, so too large a size delays, and loses nothing.
         """
+        size = min(max(1, answers // 2 * size), _MOST_TO_WAIT_FOR)
         if size != self._wake_at:
             self._wake_at = size
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
@@ -114,3 +121,42 @@ class Deadline:
 
     def left(self) -> float:
         return max(0.0, self._at - time.monotonic())
+
+
+class InFlight:
+    """The messages that are sent and not answered, where an answer has the number of its message."""
+
+    def __init__(self, wire: Wire, answer_size: int, not_sent: int) -> None:
+        self._wire, self._answer_size = wire, answer_size
+        self._not_sent = not_sent  # the reason if something is answered that was not sent
+        self._sent = range(0)
+        self._count = 0
+
+    def add(self, batch: Outgoing) -> None:
+        first = self._sent.start if self._sent else batch.first_seq
+        self._sent = range(first, batch.first_seq + len(batch.sizes))
+        self._change(len(batch.sizes))
+
+    def settle(self, parts: Iterable[Answers]) -> Answers:
+        """All of them, one after the other. Raises ConnectionLost."""
+        found = joined([answered(np.empty(0, np.int64), 0), *parts])
+        self._check(found.seqs)
+        self._change(-len(found))
+        return found
+
+    def _check(self, seqs: Int64s) -> None:
+        if len(seqs) and not (int(seqs.min()) in self._sent and int(seqs.max()) in self._sent):
+            raise ConnectionLost("an answer to a message that was not sent", self._not_sent)
+
+    def _change(self, more: int) -> None:
+        self._count += more
+        self._wire.await_half(self._count, self._answer_size)
+
+
+@contextlib.contextmanager
+def lost_if(kinds: type[Exception] | tuple[type[Exception], ...], reason: int) -> Iterator[None]:
+    """What a codec cannot read is a connection that is lost for this reason."""
+    try:
+        yield
+    except kinds as error:
+        raise ConnectionLost(str(error), reason) from error

@@ -23,7 +23,7 @@ VERSION = 1
 
 # Rows of a Parquet row group, of a segment, and of a chunk of the spool. A row group is the unit of
 # work of the pipeline; a chunk is what a killed worker leaves behind at most half filled.
-ROWS_PER_GROUP = 1 << 20
+ROWS_PER_GROUP = 1 << 18
 ROWS_PER_SEGMENT = 1 << 22
 ROWS_PER_CHUNK = 1 << 18
 

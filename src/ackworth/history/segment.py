@@ -107,7 +107,8 @@ def _parquet(path: Path, table: Table) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         path,
         table.arrow,
-        compression="snappy",
+        # What is packed does not shrink any more.
+        compression={c.name: "none" if c.packed else "snappy" for c in table.columns},
         use_dictionary=[c.name for c in table.columns if not c.packed],
         column_encoding={c.name: "DELTA_BINARY_PACKED" for c in table.columns if c.packed},
         write_page_checksum=True,

@@ -54,7 +54,7 @@ class Producer:
         self._next = quota.first
         self._pending = _Pending(window)
         self._sender: Sender | None = None
-        self._connect_at = self._check_at = 0
+        self._connect_at = self._check_at = self._answered_at = 0
         self.stopping = False
         self.trouble: str | None = "not connected yet"  # why it cannot send; None if it can
 
@@ -93,7 +93,7 @@ class Producer:
         if not len(self._pending) or now < self._check_at:
             return
         self._check_at = now + self._patience // 10
-        if now - self._pending.oldest() > self._patience:
+        if now - max(self._pending.oldest(), self._answered_at) > self._patience:
             raise ConnectionLost("no answer in time", TIMED_OUT)
 
     def _allowed(self) -> int:
@@ -136,7 +136,7 @@ class Producer:
     def _record(self, answers: Answers) -> None:
         if not len(answers):
             return
-        now = self._clock.now()
+        now = self._answered_at = self._clock.now()
         t_sent, late = self._pending.settle(answers.seqs)
         self._outcomes.append(
             len(answers),

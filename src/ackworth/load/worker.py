@@ -36,7 +36,7 @@ from ackworth.model.errors import AckworthError
 
 _PR_SET_PDEATHSIG = 1
 LONGEST_WAIT = SECOND // 20  # so that a signal to stop is noticed
-PATIENCE = 30 * SECOND  # how long an answer may take before it is counted as unknown
+PATIENCE = 30 * SECOND  # how long a broker may answer nothing before what is in flight counts as unknown
 
 
 @dataclass(frozen=True, kw_only=True)

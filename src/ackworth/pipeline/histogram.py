@@ -31,14 +31,18 @@ def places(values: Int64s) -> npt.NDArray[np.int32]:
     return np.maximum(found, 0, out=found)
 
 
-def tally(numbers: npt.NDArray[np.integer]) -> Counted:
-    low, high = int(numbers.min()), int(numbers.max())
-    if high - low > 8 * len(numbers) + 1024:
-        found, counts = np.unique(numbers, return_counts=True)
-        return Counted(found.astype(np.int64), counts)
-    counts = np.bincount(numbers - low)
-    found = np.flatnonzero(counts)
-    return Counted(found + low, counts[found])
+def tally(values: Int64s, per_second: Counted) -> Counted:
+    """The histograms of values in the order of their times, of all seconds in one: second * SIZE + place."""
+    found = places(values)
+    low, width = int(found.min()), int(found.max()) - int(found.min()) + 1
+    seconds, counts = per_second
+    if len(seconds) * width > 8 * len(values) + 1024:
+        numbers, counts = np.unique(np.repeat(seconds * SIZE, counts) + found, return_counts=True)
+        return Counted(numbers, counts)
+    rows = np.arange(-low, len(seconds) * width - low, width, dtype=np.int32)
+    cells = np.bincount(np.repeat(rows, counts) + found)
+    filled = np.flatnonzero(cells)
+    return Counted(seconds[filled // width] * SIZE + low + filled % width, cells[filled])
 
 
 def add_up(parts: list[Counted]) -> Counted:

@@ -51,8 +51,8 @@ class Ids:
 
     def places(self, producers: npt.NDArray[np.int16] | int, seqs: Int64s, all_placed: bool = False) -> Int64s:
         """The places of ids, NOWHERE for those that have none, unless all are known to have one."""
-        who = producers if isinstance(producers, int) else producers.view(np.uint16)
-        places = self._start_of[who] + seqs
+        who = producers if isinstance(producers, int) else producers.astype(np.intp)
+        places = np.take(self._start_of, who) + seqs
         if not all_placed:
             outside = seqs.view(np.uint64) >= self._count_of[who]
             if outside.any():
@@ -69,7 +69,7 @@ class Ids:
             f"{p}/{seq}" for p, seq in zip(producers.tolist(), (places - self.starts[producers]).tolist(), strict=True)
         ]
 
-    # One entry for every int16, read as unsigned: what a header claims needs no check before the look-up.
+    # One entry for every int16, negative ones counted from the end: what a header claims needs no check before.
     @cached_property
     def _start_of(self) -> Int64s:
         return _spread(self.starts[:-1])

@@ -14,6 +14,7 @@ from ackworth.model.errors import BadRecord
 from ackworth.model.outcome import Outcome
 from ackworth.pipeline.context import Context, Mark
 from ackworth.pipeline.ids import Ids
+from ackworth.pipeline.rows import read_rows
 
 # Seqs are dense: a producer whose last seq is far beyond the number of its messages is a damaged record.
 _SLACK = 1 << 20
@@ -58,11 +59,11 @@ def _ids(record: Record) -> Ids:
         if group.bounds["seq"][0] < 0:
             raise BadRecord(f"{group.path}: seq {group.bounds['seq'][0]}: the record is damaged, run the plan again")
         producer = group.constant("producer")
-        if producer is None:
-            for row in read_table(group, ("producer", "seq")):
-                counts[row["producer"]] = max(counts[row["producer"]], row["seq"] + 1)
-        else:
+        if producer is not None:
             counts[producer] = max(counts[producer], group.bounds["seq"][1] + 1)
+        else:
+            for chunk in read_rows(Context(record.trial, (), Ids(())), group, ("producer", "seq")):
+                np.maximum.at(counts, chunk["producer"], chunk["seq"] + 1)
     if counts.sum() > 2 * rows + _SLACK:
         raise BadRecord(
             f"{record.where}: {rows} messages were sent, but seqs reach {counts.max() - 1}: the record is damaged"

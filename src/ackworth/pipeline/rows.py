@@ -7,7 +7,7 @@ for all measurements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,8 @@ from ackworth.pipeline.histogram import Counted
 from ackworth.pipeline.ids import NOWHERE, Int64s
 from ackworth.pipeline.seen import CHUNK
 
-READ = 1 << 17
+# Rows that are decoded at a time, and then folded in chunks: decoding has a cost a time, folding wants the cache.
+_READ = 1 << 16
 
 Mask = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any] | int  # an int is the value of all rows
@@ -39,7 +40,7 @@ class Rows:
         self.group = group
         self._columns = columns
         self._count = count
-        self._equal: dict[tuple[str, int], Rows] = {}
+        self._parts: dict[Any, Rows | None] = {}  # None is itself: rows that held themselves would outlive their chunk
 
     def __len__(self) -> int:
         return self._count
@@ -60,11 +61,17 @@ class Rows:
     def _take(self, chosen: Int64s, count: int) -> Rows:
         return Rows(self.context, self.group, _Selected(self._columns, chosen), count)
 
+    def _part(self, what: Any, choose: Callable[[], Rows]) -> Rows:
+        """Some of the rows, chosen once."""
+        if what not in self._parts:
+            chosen = choose()
+            self._parts[what] = None if chosen is self else chosen
+        part = self._parts[what]
+        return self if part is None else part
+
     def equal(self, column: str, value: int) -> Rows:
         """The rows in which a column has one value."""
-        if (column, value) not in self._equal:
-            self._equal[column, value] = self.where(self[column] == value)
-        return self._equal[column, value]
+        return self._part((column, value), lambda: self.where(self[column] == value))
 
     def by(self, column: str) -> Iterator[tuple[int, Rows]]:
         """The rows for each value of a column."""
@@ -97,24 +104,27 @@ class Rows:
         begun[-1] -= len(times)
         return Counted(seconds, -begun)
 
-    @cached_property
+    @property
     def in_time(self) -> Rows:
         """The rows in the order of their times; itself if they are."""
+        return self._part("in time", self._sorted_by_time)
+
+    def _sorted_by_time(self) -> Rows:
         times = self["t"]
         if (times[1:] >= times[:-1]).all():
             return self
         return self._take(np.argsort(times, kind="stable"), len(times))
 
-    @cached_property
+    @property
     def placed(self) -> Rows:
         """The rows whose id may have been sent."""
-        return self if self._all_placed else self.where(self.places != NOWHERE)
+        return self if self._all_placed else self._part("placed", lambda: self.where(self.places != NOWHERE))
 
     @cached_property
     def _all_placed(self) -> bool:
         return self.context.ids.cover(self.group.bounds["producer"], self.group.bounds["seq"])
 
-    @cached_property
+    @property
     def acked(self) -> Rows:
         return self if self.constant("outcome") == Outcome.ACKED else self.equal("outcome", Outcome.ACKED)
 
@@ -124,10 +134,12 @@ class Rows:
         flags = self.constant("flags")
         return flags == Delivery.INTACT if flags is not None else bool((self["flags"] == Delivery.INTACT).all())
 
-    @cached_property
+    @property
     def intact(self) -> Rows:
         """Deliveries of bodies of this run, every byte as it was sent."""
-        return self if self.ordinary else self.where((self["flags"] & _OURS) == Delivery.INTACT)
+        if self.ordinary:
+            return self
+        return self._part("intact", lambda: self.where((self["flags"] & _OURS) == Delivery.INTACT))
 
     def flagged(self, flag: Delivery) -> Mask:
         return (self["flags"] & flag) != 0  # type: ignore[no-any-return]
@@ -168,7 +180,7 @@ def read_rows(context: Context, group: RowGroup, columns: Sequence[str]) -> Iter
         return
     try:
         with open_segment(group.path) as file:
-            for batch in file.iter_batches(READ, row_groups=[group.index], columns=rest, use_threads=False):
+            for batch in file.iter_batches(_READ, row_groups=[group.index], columns=rest, use_threads=False):
                 read = {name: _values(batch.column(name)) for name in rest}
                 for start in range(0, batch.num_rows, CHUNK):
                     chunk = {name: values[start : start + CHUNK] for name, values in read.items()}

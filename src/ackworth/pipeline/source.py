@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from ackworth.pipeline.measurement import dumps, loads
+from ackworth.pipeline.memory import keep_memory
 from ackworth.pipeline.work import Job, Result, Task, run_reduction, run_task
 
 _SCHEMA = StructType(
@@ -55,6 +56,7 @@ class PartialsReader(DataSourceReader):  # type: ignore[misc]
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        keep_memory()
         task: Task = partition.value
         waiting: list[Result] = []
         size = 0

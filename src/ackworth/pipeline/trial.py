@@ -22,8 +22,8 @@ Progress = Callable[[str, int, int], None]
 
 STAGES = (1, 2)
 
-# A task has at most so many rows, so that its memory does not grow with the record. Tasks of stage 2 keep rows.
-ROWS_PER_TASK = {1: 1 << 24, 2: 1 << 22}
+# A task reads about so many values, so that its memory does not grow with the record. Tasks of stage 2 keep rows.
+VALUES_PER_TASK = {1: 1 << 27, 2: 1 << 26}
 
 
 class Engine(Protocol):
@@ -73,7 +73,7 @@ class _Stage:
 
     def run(self, engine: Engine, progress: Progress) -> None:
         requests = {name: request for name, kind in self._kinds.items() if (request := self._request(kind))}
-        job = Job(self._context, requests, self._tasks(requests, engine.parallel))
+        job = cut(Job(self._context, requests), self._record.groups, engine.parallel, VALUES_PER_TASK[self._stage])
         what = ("reading the record", "looking closer")[self._stage - 1]
         results = engine.run(job, lambda done, of: progress(what, done, of)) if job.tasks else []
         found = self._collected(results)
@@ -83,17 +83,6 @@ class _Stage:
     def _request(self, kind: type[Measurement]) -> Request | None:
         found: Request | None = self._attempt(kind, kind.request, self._context, self._findings, self._record.groups)
         return found
-
-    def _tasks(self, requests: dict[str, Request], parallel: int) -> Any:
-        groups = [
-            group
-            for group in self._record.groups
-            if any(
-                group.table in self._kinds[name].reads(self._context) and request.wants(group)
-                for name, request in requests.items()
-            )
-        ]
-        return cut(groups, 2 * parallel, ROWS_PER_TASK[self._stage])
 
     def _collected(self, results: Sequence[Result]) -> dict[str, dict[Key, Any]]:
         found: defaultdict[str, dict[Key, Any]] = defaultdict(dict)

@@ -41,26 +41,39 @@ class Failure(NamedTuple):
 class Job:
     context: Context
     requests: Mapping[str, Request]  # measurement -> its request
-    tasks: tuple[Task, ...]
+    tasks: tuple[Task, ...] = ()
+
+    def columns(self, group: RowGroup) -> dict[str, Sequence[str]]:
+        """What measurements read of a row group, by their names."""
+        wanting = [name for name, request in self.requests.items() if request.wants(group)]
+        found = {name: measurements()[name].reads(self.context).get(group.table, ()) for name in wanting}
+        return {name: columns for name, columns in found.items() if columns}
 
     def without_tasks(self) -> "Job":
         """What all tasks share."""
         return replace(self, tasks=())
 
 
-def cut(groups: Iterable[RowGroup], at_least: int, rows_per_task: int) -> tuple[Task, ...]:
-    """Row groups as tasks: slices of time of equal weight, within a task series by series."""
-    by_time = sorted(groups, key=lambda g: (g.bounds.get("t", (0, 0)), g.place))
-    rows = sum(g.rows for g in by_time)
-    share = max(1, min(rows_per_task, -(-rows // at_least)))
-    tasks: list[list[RowGroup]] = []
-    filled = 0
-    for group in by_time:
-        if filled >= share * len(tasks):
-            tasks.append([])
-        tasks[-1].append(group)
-        filled += group.rows
-    return tuple(tuple(sorted(task, key=lambda g: g.place)) for task in tasks)
+def cut(job: Job, groups: Iterable[RowGroup], parallel: int, most: int) -> Job:
+    """The job with its tasks: slices of time of equal weight, within a task series by series.
+
+    A weight is a number of values to read; a task has about `most` of them, and no worker is left without work.
+    """
+    weights = {group.place: (group, weight) for group in groups if (weight := _weight(job, group))}
+    by_time = sorted(weights.values(), key=lambda found: (found[0].bounds.get("t", (0, 0)), found[0].place))
+    total = sum(weight for _, weight in by_time)
+    tasks: list[list[RowGroup]] = [[] for _ in range(parallel * max(2, -(-total // (most * parallel))))]
+    before = 0
+    for group, weight in by_time:
+        tasks[before * len(tasks) // total].append(group)
+        before += weight
+    return replace(job, tasks=tuple(tuple(sorted(task, key=lambda g: g.place)) for task in tasks if task))
+
+
+def _weight(job: Job, group: RowGroup) -> int:
+    columns = {column for columns in job.columns(group).values() for column in columns}
+    varying = [column for column in columns if column not in group.bounds or group.constant(column) is None]
+    return group.rows * (bool(columns) + len(varying))
 
 
 def run_task(job: Job, task: Task) -> Iterator[Result]:
@@ -113,23 +126,23 @@ class _Folding:
             yield Result(name, 0, dumps(why))
 
     def _fold(self, group: RowGroup) -> None:
-        columns = {
-            name: self._kinds[name].reads(self._job.context).get(group.table, ())
-            for name in self._alive
-            if self._job.requests[name].wants(group)
-        }
-        readers = [name for name in columns if columns[name]]
-        wanted = list(dict.fromkeys(column for name in readers for column in columns[name]))
+        readers = {name: columns for name, columns in self._job.columns(group).items() if name in self._alive}
+        wanted = list(dict.fromkeys(column for columns in readers.values() for column in columns))
         for rows in read_rows(self._job.context, group, wanted) if wanted else ():
             for name in readers:
                 if name in self._alive:
-                    with self._blamed_on(name):
+                    try:
                         self._alive[name].fold(group.table, rows)
+                    except Exception as error:
+                        self._blame(name, error)
 
     @contextmanager
     def _blamed_on(self, name: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            self._failed[name] = failure(error)
-            self._alive.pop(name, None)
+            self._blame(name, error)
+
+    def _blame(self, name: str, error: Exception) -> None:
+        self._failed[name] = failure(error)
+        self._alive.pop(name, None)

@@ -138,11 +138,11 @@ def write_history(
             some = [row for row in rows if named_after is None or getattr(row, named_after) == name]
             sizes = {"rows_per_group": rows_per_group, "rows_per_segment": rows_per_segment}
             with SegmentWriter(directory / "record", table, f"{name:05d}", **sizes) as writer:
-                writer.write(_columns(table, some))
+                writer.write(columns_of(table, some))
     return directory
 
 
-def _columns(table: Table, rows: Sequence[Any]) -> dict[str, Any]:
+def columns_of(table: Table, rows: Sequence[Any]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for column in table.columns:
         values = [getattr(row, column.name) for row in rows]

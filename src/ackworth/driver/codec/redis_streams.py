@@ -13,78 +13,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ackworth.driver.codec.resp import BadReply, Bytes, Error, bulk, leading, number, parse, read_line
-
-Int64s = npt.NDArray[np.int64]
+from ackworth.driver.codec.columns import (
+    MOST_DIGITS,
+    BatchWriter,
+    Bytes,
+    Int64s,
+    are_digits,
+    leading,
+    numbers,
+)
+from ackworth.driver.codec.resp import BadReply, Error, bulk, number, parse, read_line
 
 FIELD = b"b"
 _CRLF = np.frombuffer(b"\r\n", np.uint8)
 _DASH = ord("-")
 # A position is an id in one number: milliseconds, and below them 20 bits for the count within a millisecond.
 _COUNT_BITS = 20
-_MOST_DIGITS = 18  # what certainly fits into 64 bits
 
 
-class Appends:
-    """XADD in batches, for a fixed list of topics."""
-
-    def __init__(self, topics: Sequence[str]) -> None:
-        heads = [b"*5\r\n" + b"".join(map(bulk, (b"XADD", topic.encode(), b"*", FIELD))) + b"$" for topic in topics]
-        self._lengths = np.array([len(head) for head in heads])
-        self._width = int(self._lengths.max())
-        self._matrix = np.empty((0, 0), np.uint8)
-        self._size = 0  # of the bodies that the matrix is made for
-        padded = b"".join(head.rjust(self._width, b"\0") for head in heads)
-        self._heads = np.frombuffer(padded, np.uint8).reshape(len(heads), self._width)
-
-    def encode(self, topics: Int64s, bodies: Bytes, sizes: Int64s) -> Bytes:
-        """The commands back to back, until the next call."""
-        largest = int(sizes.max())
-        alike = bool((sizes == largest).all())
-        body = self._width + len(str(largest)) + 2
-        matrix = self._made_for(len(sizes), largest)
-        np.take(self._heads, topics, axis=0, out=matrix[:, : self._width], mode="clip")
-        matrix[:, body : body + largest] = bodies[:, :largest]
-        if alike and (self._lengths == self._width).all():
-            return matrix
-        matrix[:, self._width : body - 2] = _decimal(sizes, body - 2 - self._width)
-        self._size = 0  # it is not as `_made_for` left it
-        return self._without_padding(matrix, topics, sizes, body)
-
-    def _made_for(self, count: int, size: int) -> Bytes:
-        """A matrix with everything in it that is the same for all bodies of a size."""
-        digits = b"%d\r\n" % size
-        body = self._width + len(digits)
-        if size != self._size or count != len(self._matrix):
-            self._matrix = np.empty((count, body + size + 2), np.uint8)
-            self._matrix[:, self._width : body] = np.frombuffer(digits, np.uint8)
-            self._matrix[:, -2:] = _CRLF
-            self._size = size
-        return self._matrix
-
-    def _without_padding(self, matrix: Bytes, topics: Int64s, sizes: Int64s, body: int) -> Bytes:
-        columns = np.arange(matrix.shape[1])
-        used = np.ones(matrix.shape, bool)
-        used[:, : self._width] = columns[: self._width] >= self._width - self._lengths[topics][:, None]
-        used[:, self._width : body - 2] = sizes[:, None] >= _powers(body - 2 - self._width)
-        used[:, body:-2] = columns[: matrix.shape[1] - body - 2] < sizes[:, None]
-        flat: Bytes = matrix[used]
-        return flat
-
-
-def _powers(digits: int) -> Int64s:
-    """What a number must reach to have each of its digits; the last digit it always has."""
-    powers: Int64s = 10 ** np.arange(digits - 1, -1, -1)
-    powers[-1] = 0
-    return powers
-
-
-def _decimal(numbers: Int64s, digits: int) -> Bytes:
-    """Numbers as text, a row each, padded with zeros."""
-    text: Bytes = (numbers[:, None] // 10 ** np.arange(digits - 1, -1, -1) % 10 + ord("0")).astype(np.uint8)
-    return text
+def appends(topics: Sequence[str]) -> BatchWriter:
+    """XADD in batches."""
+    heads = [b"*5\r\n" + b"".join(map(bulk, (b"XADD", topic.encode(), b"*", FIELD))) + b"$" for topic in topics]
+    return BatchWriter(heads, after=b"\r\n", end=b"\r\n")
 
 
 @dataclass(frozen=True)
@@ -228,20 +179,15 @@ def _row_positions(ids: Bytes) -> Int64s:
     at = int(dashes[0].argmax())
     if not (dashes[:, at].all() and dashes.sum() == len(ids)):
         return _positions([row.tobytes() for row in ids])
-    return _position(_numbers(ids[:, :at]), _numbers(ids[:, at + 1 :]))
-
-
-def _numbers(text: Bytes) -> Int64s:
-    digits = text - np.uint8(ord("0"))
-    if not 0 < text.shape[1] <= _MOST_DIGITS or (digits > 9).any():
+    parts = ids[:, :at], ids[:, at + 1 :]
+    if not all(0 < part.shape[1] <= MOST_DIGITS and are_digits(part).all() for part in parts):
         raise BadReply("an id is two numbers")
-    values: Int64s = digits.astype(np.int64) @ (10 ** np.arange(text.shape[1] - 1, -1, -1))
-    return values
+    return _position(*map(numbers, parts))
 
 
 def _positions(names: list[bytes]) -> Int64s:
     pairs = [name.split(b"-") for name in names]
-    if not all(len(pair) == 2 and all(p.isdigit() and len(p) <= _MOST_DIGITS for p in pair) for pair in pairs):
+    if not all(len(pair) == 2 and all(p.isdigit() and len(p) <= MOST_DIGITS for p in pair) for pair in pairs):
         raise BadReply("an id is two numbers")
     return _position(*np.array([[int(part) for part in pair] for pair in pairs], np.int64).T)
 

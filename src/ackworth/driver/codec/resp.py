@@ -10,9 +10,8 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+from ackworth.driver.codec.columns import leading
 
 _MOST_BYTES = 512 << 20  # the largest string that Redis knows
 _LONGEST_LINE = 64 << 10
@@ -162,9 +161,3 @@ def _alike(data: bytes, at: int, length: int, most: int, head: bytes) -> int:
         return 0
     between = np.ndarray((most - 1,), "<u8", data, at + length - 2, (length,))
     return leading((between & _SEVEN_BYTES) == int.from_bytes(b"\r\n" + head, "little"))
-
-
-def leading(fits: npt.NDArray[np.bool_]) -> int:
-    """How many are true before the first that is not; of one or more."""
-    first = int(fits.argmin())
-    return len(fits) if fits[first] else first

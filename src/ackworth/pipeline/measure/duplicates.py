@@ -104,9 +104,10 @@ class Duplicates(Measurement):
         yield TOTAL, (self._reordered, self._named)
         if self._found:
             found = Repeats(*(np.concatenate(columns) for columns in zip(*self._found, strict=True)))
-            buckets = found.place >> BUCKET_BITS
-            for bucket in np.unique(buckets).tolist():
-                yield bucket, found.take(buckets == bucket)
+            order = np.argsort(found.place)
+            buckets, begins = np.unique(found.place[order] >> BUCKET_BITS, return_index=True)
+            for bucket, chosen in zip(buckets.tolist(), np.split(order, begins[1:]), strict=True):
+                yield bucket, found.take(chosen)
 
     @classmethod
     def reduce(cls, context: Context, knows: Knows, key: Key, partials: list[Any]) -> Any:

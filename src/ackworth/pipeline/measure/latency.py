@@ -53,8 +53,7 @@ class Latencies(Measurement):
     def _add(self, kinds: tuple[int, ...], rows: Rows, latencies: Int64s) -> None:
         if not len(rows):
             return
-        seconds, counts = rows.per_second
-        counted = histogram.tally(np.repeat(seconds * histogram.SIZE, counts) + histogram.places(latencies))
+        counted = histogram.tally(latencies, rows.per_second)
         total, highest = int(latencies.sum()), int(latencies.max())
         for kind in kinds:
             self._counted[kind].append(counted)

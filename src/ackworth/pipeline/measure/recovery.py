@@ -33,8 +33,10 @@ class Recovery(Measurement):
         rows = (rows.acked if table == "outcome" else rows).in_time
         if not len(rows):
             return
-        after = np.searchsorted(rows["t"], self.context.fault_ends)
-        self._first[table] = np.minimum(self._first[table], np.append(rows["t"], _NEVER)[after])
+        times = rows["t"]
+        after = np.searchsorted(times, self.context.fault_ends)
+        first = np.where(after < len(times), times[after - (after == len(times))], _NEVER)
+        self._first[table] = np.minimum(self._first[table], first)
         if table == "outcome":
             for producer, part in rows.by("producer"):
                 by_then = np.searchsorted(part["t"], self.context.fault_ends, side="right")

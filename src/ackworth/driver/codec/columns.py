@@ -1,0 +1,185 @@
+"""Frames of one shape are a matrix: what is the same in all of them is compared, what differs is read, by columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
+
+MOST_DIGITS = 18  # what certainly fits into 64 bits
+_SPACE = ord(" ")
+_FOUR = np.frombuffer(b"".join(b"%04d" % i for i in range(10_000)), np.uint32)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Frames of one length that stand back to back."""
+
+    data: bytes
+    at: int
+    length: int
+    count: int
+
+    def __getitem__(self, columns: slice) -> Bytes:
+        """Some columns of all of them, without copying."""
+        width: int = columns.stop - columns.start
+        return self._view((self.count, width), "u1", columns.start)
+
+    def has(self, at: int, text: bytes) -> Bools:
+        """Which of them have this text there."""
+        found: Bools = self._view((self.count,), f"S{len(text)}", at) == text
+        return found
+
+    def _view(self, shape: tuple[int, ...], kind: str, at: int) -> npt.NDArray[Any]:
+        if not self.count:
+            return np.empty(shape, kind)
+        return np.ndarray(shape, kind, self.data, self.at + at, (self.length, 1)[: len(shape)])
+
+    def first(self, count: int) -> "Rows":
+        return Rows(self.data, self.at, self.length, count)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What frames of one kind and one length have in common."""
+
+    length: int
+    texts: tuple[tuple[int, bytes], ...]  # what stands in all of them, and where
+    words: tuple[slice, ...]  # where they differ, but have neither spaces nor control characters
+
+    def rows(self, data: bytes, at: int) -> Rows:
+        """The frames of this shape that stand there."""
+        rows = Rows(data, at, self.length, (len(data) - at) // self.length)
+        for where, text in self.texts:
+            rows = rows.first(leading(rows.has(where, text)))
+        for word in self.words:
+            if rows.count and rows[word].min() <= _SPACE:
+                rows = rows.first(leading(np.all(rows[word] > _SPACE, axis=1)))
+        return rows
+
+
+def leading(fits: Bools) -> int:
+    """How many are true before the first that is not."""
+    if not len(fits):
+        return 0
+    first = int(fits.argmin())
+    return len(fits) if fits[first] else first
+
+
+def are_digits(text: Bytes) -> Bools:
+    """Which rows are digits and nothing else."""
+    found: Bools = np.all(text - np.uint8(ord("0")) <= 9, axis=1)
+    return found
+
+
+def numbers(text: Bytes) -> Int64s:
+    """Rows of at most 18 digits as numbers."""
+    values: Int64s = (text - np.uint8(ord("0"))) @ (10 ** np.arange(text.shape[1] - 1, -1, -1))
+    return values
+
+
+def decimal(values: Int64s, digits: int) -> Bytes:
+    """Numbers as text, a row each, padded with zeros."""
+    groups = -(-digits // 4)
+    text = np.empty((len(values), groups), np.uint32)
+    for i in range(groups):
+        text[:, i] = _FOUR[values // 10_000 ** (groups - 1 - i) % 10_000]
+    return text.view(np.uint8)[:, 4 * groups - digits :]
+
+
+def between(before: bytes, rows: Bytes, after: bytes) -> Bytes:
+    """Each row with the same text before and after it."""
+    width = len(before) + rows.shape[1]
+    matrix = np.empty((len(rows), width + len(after)), np.uint8)
+    matrix[:, : len(before)] = np.frombuffer(before, np.uint8)
+    matrix[:, len(before) : width] = rows
+    matrix[:, width:] = np.frombuffer(after, np.uint8)
+    return matrix
+
+
+class Names:
+    """Finds rows among names that are known."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        known = np.array([name.encode() for name in names])
+        self._order = np.argsort(known)
+        self._sorted = known[self._order]
+
+    def find(self, rows: Bytes) -> Int64s:
+        """The index of the name that each is. Raises LookupError, with the first that is none."""
+        wanted = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")[:, 0]
+        places = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        if (unknown := self._sorted[places] != wanted).any():
+            raise LookupError(f"{wanted[unknown][0].decode(errors='replace')} is no topic")
+        return self._order[places]
+
+
+class BatchWriter:
+    """Writes batches of messages, each as
+
+        <head of its topic> <its number> <middle> <the size of its body> <after it> <body> <end>
+
+    where the number has a fixed count of digits, perhaps none.
+    """
+
+    def __init__(
+        self, heads: Sequence[bytes], *, digits: int = 0, middle: bytes = b"", after: bytes, end: bytes
+    ) -> None:
+        self._lengths = np.array([len(head) for head in heads])
+        self._width = int(self._lengths.max())
+        padded = b"".join(head.rjust(self._width, b"\0") for head in heads)
+        self._heads = np.frombuffer(padded, np.uint8).reshape(len(heads), self._width)
+        self._digits, self._middle, self._after, self._end = digits, middle, after, end
+        self._size_at = self._width + digits + len(middle)
+        self._matrix = np.empty((0, 0), np.uint8)
+        self._size = -1  # of the bodies that the matrix is made for
+
+    def encode(self, first: int, topics: Int64s, bodies: Bytes, sizes: Int64s) -> Bytes:
+        """The frames back to back, until the next call; the messages are numbered from `first` on."""
+        largest = int(sizes.max())
+        matrix, body = self._made_for(len(sizes), largest)
+        np.take(self._heads, topics, axis=0, out=matrix[:, : self._width], mode="clip")
+        if self._digits:
+            ids = np.arange(first, first + len(sizes))
+            matrix[:, self._width : self._width + self._digits] = decimal(ids, self._digits)
+        matrix[:, body : body + largest] = bodies[:, :largest]
+        if (sizes == largest).all() and (self._lengths == self._width).all():
+            return matrix
+        self._size = -1  # from here on it is not as `_made_for` left it
+        return self._without_padding(matrix, topics, sizes, body)
+
+    def _made_for(self, count: int, size: int) -> tuple[Bytes, int]:
+        """A matrix with everything in it that is the same for all bodies of a size; where the body begins."""
+        fixed = self._middle + b"%d" % size + self._after
+        begin = self._width + self._digits
+        body = begin + len(fixed)
+        if size != self._size or count != len(self._matrix):
+            self._matrix = np.empty((count, body + size + len(self._end)), np.uint8)
+            self._matrix[:, begin:body] = np.frombuffer(fixed, np.uint8)
+            self._matrix[:, body + size :] = np.frombuffer(self._end, np.uint8)
+            self._size = size
+        return self._matrix, body
+
+    def _without_padding(self, matrix: Bytes, topics: Int64s, sizes: Int64s, body: int) -> Bytes:
+        size_columns = slice(self._size_at, body - len(self._after))
+        digits = size_columns.stop - size_columns.start
+        body_columns = slice(body, matrix.shape[1] - len(self._end))
+        matrix[:, size_columns] = decimal(sizes, digits)
+        used = np.ones(matrix.shape, bool)
+        used[:, : self._width] = np.arange(self._width) >= self._width - self._lengths[topics][:, None]
+        used[:, size_columns] = sizes[:, None] >= _powers(digits)
+        used[:, body_columns] = np.arange(body_columns.stop - body) < sizes[:, None]
+        flat: Bytes = matrix[used]
+        return flat
+
+
+def _powers(digits: int) -> Int64s:
+    """What a number must reach to have each of its digits; the last digit it always has."""
+    powers: Int64s = 10 ** np.arange(digits - 1, -1, -1)
+    powers[-1] = 0
+    return powers

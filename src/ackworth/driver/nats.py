@@ -1,0 +1,279 @@
+"""NATS JetStream: a stream for all topics, a subject for each, a durable pull consumer for each group.
+
+A receiver asks for a batch and gets it as it becomes ready. When the server says that there is no more, it asks how the
+group stands: only if nothing is left and nothing is with anybody, there is nothing. What a receiver has and has not
+acknowledged when it closes is given back; what one that died had comes again after a while.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ackworth.driver.codec import jetstream
+from ackworth.driver.codec.columns import Names
+from ackworth.driver.codec.nats import BadFrame, Control, Messages, Reader, Status, command, publish
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered
+from ackworth.driver.matrix import stacked
+from ackworth.driver.wire import Deadline, InFlight, Wire, lost_if
+from ackworth.model.outcome import Outcome
+
+NO_STREAM = "503"
+# What the server says before it has stored anything. An error that it meets while it stores may mean anything.
+DEFINITE = {
+    NO_STREAM: "no stream takes it (503)",
+    "message size exceeds maximum allowed": "larger than the stream allows",
+    "insufficient resources": "the server is out of resources",
+    "invalid operation on sealed stream": "the stream is sealed",
+    "maximum messages exceeded": "the stream is full (messages)",
+    "maximum bytes exceeded": "the stream is full (bytes)",
+    "maximum messages per subject exceeded": "the topic is full",
+}
+REASONS = (
+    "",
+    "no answer in time",
+    "the connection broke",
+    "an answer that is no NATS",
+    "an error that may mean anything",
+    *DEFINITE.values(),
+)
+_BROKE, _NO_NATS, _UNCLEAR = 2, 3, 4
+_ACK_BYTES = len('MSG _ACK.5f3a90c1.000000000000 1  30\r\n{"stream":"s", "seq":1}\r\n')  # about the least
+_ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
+_STAY = 0.25  # seconds that a request for messages stays with the server
+_AGAIN_AFTER = 10.0  # seconds that a message may be with a receiver before another gets it
+_GIVE_BACK_WITHIN = 1.0  # seconds; a server that is too slow for it gives the messages to others all the same, later
+_MOST_BYTES = 16 << 20  # in one request: a server closes a connection that reads too slowly
+_OPTIONS = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "lang": "ackworth"}
+_REQUEST_IS_OVER = ("404", "408", "409 Message Size Exceeds MaxBytes", "409 Batch Completed")
+
+
+def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+    connection = _Connection(address)
+    stream = address["stream"]
+    try:
+        connection.ask("$JS.API.INFO")
+        if topics:
+            connection.ask(f"$JS.API.STREAM.CREATE.{stream}", {"name": stream, "subjects": [f"{stream}.>"]})
+        for group in groups:
+            config = {
+                "durable_name": group,
+                "ack_policy": "explicit",
+                "ack_wait": int(_AGAIN_AFTER * 1e9),
+                "max_ack_pending": -1,
+            }
+            said = {"stream_name": stream, "config": config}
+            connection.ask(f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{group}", said)
+    finally:
+        connection.close()
+
+
+class _Connection:
+    """A connection that has answered once. What is sent to its inbox comes back through it."""
+
+    def __init__(self, address: Address) -> None:
+        self.inbox = f"_ACK.{os.urandom(4).hex()}"
+        self.wire = Wire(address["host"], address["port"], _BROKE)
+        self._reader = Reader()
+        self._pings = 0  # that are not answered
+        try:
+            self.wire.send(command("CONNECT", json.dumps(_OPTIONS)) + command("SUB", f"{self.inbox}.>", 1))
+            self.settle(_ANSWER_WITHIN)
+        except BaseException:
+            self.close()
+            raise
+
+    def settle(self, seconds: float) -> None:
+        """Wait until the server has read all that was sent, while nothing else is to come. Raises ConnectionLost."""
+        self.wire.send(b"PING\r\n")
+        self._pings += 1
+        deadline = Deadline(seconds)
+        while self._pings:
+            self.frames(deadline.left())
+            _check_time(deadline)
+
+    def frames(self, wait: float) -> list[Messages | Status]:
+        """What has come to the inbox; waits at most so many seconds for it. Raises ConnectionLost."""
+        with lost_if(BadFrame, _NO_NATS):
+            found = self._reader.take(self.wire.receive(wait))
+        for frame in found:
+            if isinstance(frame, Control):
+                self._hear(frame)
+        return [frame for frame in found if not isinstance(frame, Control)]
+
+    def _hear(self, control: Control) -> None:
+        match control.word:
+            case b"PING":
+                self.wire.send(b"PONG\r\n")
+            case b"PONG":
+                self._pings -= 1
+            case b"-ERR":
+                raise ConnectionLost(control.rest.decode(errors="replace"), _UNCLEAR)
+
+    def ask(self, subject: str, said: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a request, while nothing else is to come. Raises ConnectionLost."""
+        self.wire.send(publish(subject, f"{self.inbox}.ask", said))
+        deadline = Deadline(_ANSWER_WITHIN)
+        while True:
+            for frame in self.frames(deadline.left()):
+                if isinstance(frame, Status):
+                    raise ConnectionLost(f"JetStream is not ready ({frame.text})", _UNCLEAR)
+                return _read_answer(frame)
+            _check_time(deadline)
+
+    def close(self) -> None:
+        self.wire.close()
+
+
+def _read_answer(frame: Messages) -> dict[str, Any]:
+    with lost_if(BadFrame, _NO_NATS):
+        answer = jetstream.read_json(frame.bodies[0].tobytes())
+    if "error" in answer:
+        raise ConnectionLost(str(answer["error"]), _UNCLEAR)
+    return answer
+
+
+def _check_time(deadline: Deadline) -> None:
+    if not deadline.left():
+        raise ConnectionLost("no answer in time", _BROKE)
+
+
+class Sender:
+    def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
+        self._connection = _Connection(address)
+        self._publishes = jetstream.publishes(address["stream"], topics, self._connection.inbox)
+        self._in_flight = InFlight(self._connection.wire, _ACK_BYTES, _NO_NATS)
+
+    def send(self, batch: Outgoing) -> None:
+        self._in_flight.add(batch)
+        self._connection.wire.send(self._publishes.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
+
+    def answers(self, wait: float) -> Answers:
+        frames = self._connection.frames(wait)
+        with lost_if(BadFrame, _NO_NATS):
+            return self._in_flight.settle(part for frame in frames for part in self._read(frame))
+
+    def _read(self, frame: Messages | Status) -> Iterator[Answers]:
+        if isinstance(frame, Status):
+            yield answered(np.array([jetstream.number_of(frame.subject)]), *_meaning(frame.text))
+            return
+        seqs, stored = jetstream.numbers_of(frame), jetstream.are_acks(frame)
+        yield answered(seqs[stored], Outcome.ACKED)
+        for i in np.flatnonzero(~stored):
+            yield answered(seqs[i : i + 1], *_meaning(jetstream.why_not(frame.bodies[i].tobytes())))
+
+    def fileno(self) -> int:
+        return self._connection.wire.fileno()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _meaning(why_not: str | None) -> tuple[int, int]:
+    """The outcome and its reason."""
+    if why_not is None:
+        return Outcome.ACKED, 0
+    if why_not in DEFINITE:
+        return Outcome.REFUSED, REASONS.index(DEFINITE[why_not])
+    return Outcome.UNKNOWN, _UNCLEAR
+
+
+class Receiver:
+    def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
+        self._connection = _Connection(address)
+        self._topics = Names([f"{address['stream']}.{topic}" for topic in topics])
+        self._group = f"{address['stream']}.{group}"
+        self._to_come = 0  # how many the server may still send
+        self._answer_by = Deadline(0)
+        self._held: list[Messages] = []  # what was received and is not acknowledged
+        self.told_empty = False
+        try:
+            self._connection.ask(f"$JS.API.CONSUMER.INFO.{self._group}")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def receive(self, limit: int, wait: float) -> Incoming | None:
+        deadline = Deadline(wait)
+        while True:
+            if not self._to_come:
+                self._request(limit)
+            if found := self._take(deadline.left()):
+                return self._incoming(found)
+            if not deadline.left():
+                return None
+
+    def _take(self, wait: float) -> list[Messages]:
+        """What is delivered now; whatever else comes says how things stand."""
+        frames = self._connection.frames(wait)
+        found = [frame for frame in frames if isinstance(frame, Messages) and frame.have_replies]
+        if found:
+            self._held += found
+            self._to_come = max(0, self._to_come - sum(map(len, found)))
+            self.told_empty = False
+        for frame in frames:
+            if frame not in found:
+                self._hear(frame)
+        if not frames:
+            _check_time(self._answer_by)
+        return found
+
+    def _request(self, limit: int) -> None:
+        said = {"batch": limit, "expires": int(_STAY * 1e9), "max_bytes": _MOST_BYTES}
+        request = publish(f"$JS.API.CONSUMER.MSG.NEXT.{self._group}", f"{self._connection.inbox}.next", said)
+        self._connection.wire.send(request)
+        self._to_come = limit
+        self._answer_by = Deadline(_STAY + _ANSWER_WITHIN)
+
+    def _hear(self, frame: Messages | Status) -> None:
+        """Either there is no more for a request, and how the group stands is asked for; or this is how it stands."""
+        if isinstance(frame, Messages):
+            said = _read_answer(frame)
+            self.told_empty = said.get("num_pending") == said.get("num_ack_pending") == 0
+        elif frame.text.startswith(_REQUEST_IS_OVER):
+            self._to_come = 0
+            ask = publish(f"$JS.API.CONSUMER.INFO.{self._group}", f"{self._connection.inbox}.state")
+            self._connection.wire.send(ask)
+        else:
+            raise ConnectionLost(frame.text, _UNCLEAR)
+
+    def _incoming(self, found: list[Messages]) -> Incoming:
+        bodies, lengths = stacked([messages.bodies for messages in found])
+        with lost_if((BadFrame, LookupError), _NO_NATS):
+            numbers = [jetstream.delivered(messages.replies) for messages in found]
+            topics = np.concatenate([self._topics.find(messages.subjects) for messages in found])
+        return Incoming(
+            bodies=bodies,
+            lengths=lengths,
+            topics=topics,
+            positions=np.concatenate([places for _, places in numbers]),
+            redelivered=np.concatenate([counts for counts, _ in numbers]) > 1,
+            token=found,
+        )
+
+    def acknowledge(self, incoming: Incoming) -> None:
+        self._say(incoming.token, b"+ACK")
+        self._held = [messages for messages in self._held if messages not in incoming.token]
+
+    def _say(self, held: list[Messages], said: bytes) -> None:
+        for messages in held:
+            self._connection.wire.send(jetstream.acknowledgements(messages.replies, said))
+
+    def fileno(self) -> int:
+        return self._connection.wire.fileno()
+
+    def close(self) -> None:
+        with contextlib.suppress(ConnectionLost):
+            self._give_back()
+        self._connection.close()
+
+    def _give_back(self) -> None:
+        """Only when the last request is over: nats-server 2.9 miscounts if they come back while it is with nobody."""
+        deadline = Deadline(_GIVE_BACK_WITHIN)
+        while self._to_come and deadline.left():
+            self._take(deadline.left())
+        self._say(self._held, b"-NAK")
+        self._connection.settle(_GIVE_BACK_WITHIN)
