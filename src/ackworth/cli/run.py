@@ -9,7 +9,7 @@ from typing import Any
 
 import ackworth
 from ackworth.broker import disk, registry
-from ackworth.broker.contract import Broker
+from ackworth.broker.contract import Broker, Selective
 from ackworth.cli import judging
 from ackworth.cli.progress import Progress
 from ackworth.fault import contract as faults
@@ -74,7 +74,10 @@ def carry_out(tree: Tree, args: argparse.Namespace) -> int:
     progress = Progress(quiet=args.quiet)
     attachment = _attachment(args)
     brokers = _brokers(tree, [attachment.kind] if attachment else args.broker)
-    on_brokers = on(tree, brokers, {name: _levels(registry.find(name), attachment, args.set) for name in brokers})
+    rows = {name: _levels(registry.find(name), attachment, args.set) for name in brokers}
+    if asks_for_every(tree) and attachment is None:
+        rows = {name: to_be_had(registry.find(name), levels, progress) for name, levels in rows.items()}
+    on_brokers = on(tree, brokers, rows)
     trials = _chosen(resolve.trials(on_brokers, args.size, args.set, args.repeats), args.only)
     _check(trials)
     if attachment:
@@ -129,6 +132,18 @@ def _levels(broker: Broker, attachment: Attachment | None, sets: list[str]) -> l
     """A broker of the user's own is as it is: at the settings that --set says it has, or at its defaults."""
     told = any(text.startswith("broker.settings.") for text in sets)
     return registry.levels(broker) if attachment is None or told else [registry.settle(broker, {})]
+
+
+def to_be_had(broker: Broker, levels: list[dict[str, Any]], progress: Progress) -> list[dict[str, Any]]:
+    """Without the settings that this version does not have; what is left out is said."""
+    found = []
+    for settings in levels:
+        reason = broker.lacks(settings) if isinstance(broker, Selective) and broker.missing() is None else None
+        if reason is None:
+            found.append(settings)
+        else:
+            progress.say(f"{broker.name} {settings}: left out: {reason}")
+    return found
 
 
 def _breakable(trials: list[TrialPlan], attachment: Attachment, progress: Progress) -> list[TrialPlan]:
