@@ -11,8 +11,8 @@ from ackworth.broker import nats_jetstream
 from ackworth.broker.contract import Installable, Place, Selective
 from ackworth.broker.nats_jetstream import BROKER, configuration
 from ackworth.broker.registry import levels
+from ackworth.cli.choice import to_be_had
 from ackworth.cli.progress import Progress
-from ackworth.cli.run import to_be_had
 from ackworth.driver import nats
 from ackworth.model.errors import BrokerFailed, Unavailable
 from ackworth.testing.drivers import GROUPS, TOPICS
