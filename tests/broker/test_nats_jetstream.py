@@ -3,12 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from ackworth.broker import nats_jetstream
-from ackworth.broker.contract import Installable, Place
+from ackworth.broker.contract import Installable, Place, Selective
 from ackworth.broker.nats_jetstream import BROKER, configuration
+from ackworth.broker.registry import levels
+from ackworth.cli.choice import to_be_had
+from ackworth.cli.progress import Progress
 from ackworth.model.errors import Unavailable
 
 
@@ -55,6 +59,22 @@ def test_a_version_that_cannot_always_sync_says_so(place: Place, is_version: Cal
     ):
         BROKER.node("nats", place, {"sync": "always"})
     assert BROKER.node("nats", place, {"sync": "2m"})
+    assert isinstance(BROKER, Selective) and BROKER.lacks({"sync": "2m"}) is None
+
+
+def test_a_price_list_leaves_out_what_cannot_be_had(is_version: Callable[[str], None]) -> None:
+    class Said(Progress):
+        lines: ClassVar[list[str]] = []
+
+        def say(self, line: str) -> None:
+            self.lines.append(line)
+
+    is_version("2.9.10")
+    assert to_be_had(BROKER, levels(BROKER), Said(quiet=False)) == [{"sync": "2m"}]
+    [line] = Said.lines
+    assert line.startswith("nats-jetstream {'sync': 'always'}: left out: nats-server 2.9.10 cannot sync")
+    is_version("2.10.0")
+    assert to_be_had(BROKER, levels(BROKER), Said(quiet=False)) == [{"sync": "2m"}, {"sync": "always"}]
 
 
 @pytest.mark.parametrize("version", ["2.10.0", "2.12.1-RC.1", "3.0.0"])

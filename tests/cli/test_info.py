@@ -28,7 +28,10 @@ def test_brokers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     data = told(capsys, "brokers")
     (brook,) = [broker for broker in data["brokers"] if broker["name"] == "brook-sqlite"]
-    assert brook["missing"] is None
+    assert brook["missing"] is None and brook["attach"] == []
+    assert [broker["attach"] for broker in data["brokers"] if broker["name"] == "redis-streams"] == [
+        ["redis", "rediss"]
+    ]
     survives = brook["settings"]["durability"]["survives"]
     assert "power-cut" in survives["full"] and "power-cut" not in survives["normal"]
     faults = {fault["name"]: fault["unavailable"] for fault in data["faults"]}

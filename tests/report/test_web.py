@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.report.test_price import CALM, table, trial
 
 from ackworth.report import html
-from ackworth.testing.results import held_trial, hostile_run, sample_run
+from ackworth.testing.results import broken_trial, held_trial, hostile_run, sample_run
 
 pytestmark = pytest.mark.web
 
@@ -28,6 +29,20 @@ def test_page_fits_and_is_silent(open_page: Any, report: Path, width: int, dark:
     assert page.ask("document.documentElement.scrollWidth") <= width
     assert page.complained() == []
     assert page.requests() == [report.as_uri()]
+
+
+@pytest.mark.parametrize("width", [LAPTOP, PHONE])
+def test_a_price_list_fits_and_its_cells_open_their_trials(open_page: Any, tmp_path: Path, width: int) -> None:
+    path = tmp_path / "price.html"
+    cuts = [trial(broken_trial(f"cut-{n}"), fault="power-cut") for n in range(3)]
+    path.write_text(html.render(table(*CALM, *cuts)), encoding="utf-8")
+    page = open_page(path, width=width)
+    assert page.ask("document.documentElement.scrollWidth") <= width
+    assert page.ask("document.querySelectorAll('details.trial[open]').length") == 0
+    page.ask("document.querySelector('.price a[title=cut-1]').click()")
+    page.wait_until("document.querySelector('#trial-4').open")
+    assert page.ask("document.querySelectorAll('details.trial[open]').length") == 1
+    assert page.complained() == []
 
 
 def test_dark_mode_turns_the_page(open_page: Any, report: Path) -> None:

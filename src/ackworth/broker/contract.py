@@ -104,6 +104,15 @@ class Broker(Protocol):
 
 
 @runtime_checkable
+class Selective(Protocol):
+    """A broker some of whose settings not every version has."""
+
+    def lacks(self, settings: Mapping[str, Any]) -> str | None:
+        """Why these settings cannot be had here, and what to do about it; None if they can."""
+        ...
+
+
+@runtime_checkable
 class Attachable(Protocol):
     """A broker of which a user's own can be attached to. Its driver must be a `Guest`."""
 

@@ -65,11 +65,14 @@ class NatsJetStream:
     def nodes(self, topology: str) -> Sequence[str]:
         return ("nats",)
 
+    def lacks(self, settings: Mapping[str, Any]) -> str | None:
+        if settings["sync"] != "always" or version() >= _KNOWS_SYNC:
+            return None
+        return f"{self.version()} cannot sync before every ack: put 2.10 or later on PATH, or choose sync=2m"
+
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
-        if settings["sync"] == "always" and version() < _KNOWS_SYNC:
-            raise Unavailable(
-                f"{self.version()} cannot sync before every ack: put 2.10 or later on PATH, or choose sync=2m"
-            )
+        if reason := self.lacks(settings):
+            raise Unavailable(reason)
         file = place.logs / f"{name}.conf"
         file.write_text(configuration(place, settings["sync"]))
         return Server(name, [find_program(PROGRAM) or PROGRAM, "-c", file], place.logs / f"{name}.log")

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from ackworth.broker import registry
-from ackworth.broker.contract import Broker, Installable
+from ackworth.broker.contract import Attachable, Broker, Installable
 from ackworth.fault import contract as faults
 from ackworth.model.errors import Unavailable
 
@@ -56,6 +56,8 @@ def main(args: argparse.Namespace) -> int:
     for broker in found["brokers"]:
         print(f"  {broker['name']:<14} {broker['missing'] or 'ready: ' + broker['version']}")
         print(f"  {'':<14} {broker['summary']}")
+        if broker["attach"]:
+            print(f"  {'':<14} your own: --attach {' or '.join(f'{scheme}://…' for scheme in broker['attach'])}")
         for name, setting in broker["settings"].items():
             values = ", ".join(f"{v} (default)" if v == setting["default"] else str(v) for v in setting["values"])
             print(f"  {'':<14} {name}: {values}: {setting['means']}")
@@ -76,6 +78,7 @@ def _describe(broker: Broker) -> dict[str, Any]:
         "missing": missing,
         "version": "" if missing else broker.version(),
         "topologies": list(broker.topologies),
+        "attach": list(broker.schemes) if isinstance(broker, Attachable) else [],
         "settings": {
             name: {
                 "means": setting.means,

@@ -87,8 +87,9 @@ def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -
 
     A price list speaks of its settings.
     """
-    if (rows := price.rows(trials)) and not missing:
-        return price_sentence(rows, verdict)
+    if rows := price.rows(trials):
+        never = f" Never begun: {', '.join(missing)}." if missing else ""
+        return price_sentence(rows, verdict) + never
     if len(trials) == 1 and not missing:
         return trials[0]["sentence"]
     told = [f"{trial['trial']}: {trial['sentence']}" for trial in trials if trial["verdict"] != Verdict.HELD]

@@ -44,6 +44,6 @@ def _differs(path: Path, before: directory.Run) -> list[str]:
     now = environment.describe(path)
     old, new = ({"environment": before.environment}, {"environment": now})
     brokers = [open_record(folder).trial.broker for folder in directory.trial_directories(path, before).values()]
-    versions = {broker["kind"]: broker["version"] for broker in brokers}
+    versions = {broker["kind"]: broker["version"] for broker in brokers if not broker.get("attached")}
     here = {kind: registry.find(kind).missing() or registry.find(kind).version() for kind in versions}
     return [str(found) for found in differences({**old, "broker": versions}, {**new, "broker": here})]

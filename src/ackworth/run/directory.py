@@ -24,13 +24,13 @@ class Run:
     seed: int
     sets: tuple[str, ...]
     trials: tuple[str, ...]  # in order; one without a directory was never begun
-    brokers: tuple[str, ...]  # those that were named, or that `every` stood for; none: the plan's own
-    repeats: int | None  # instead of the plan's
-    attached: str | None  # the URL of the user's own broker, without its password
-    on: tuple[str, ...]  # the user's own commands for faults
     started: str  # wall clock, ISO 8601
     ackworth: str
     environment: dict[str, Any]
+    brokers: tuple[str, ...] = ()  # those that were named, or that `every` stood for; none: the plan's own
+    repeats: int | None = None  # instead of the plan's
+    attached: str | None = None  # the URL of the user's own broker, without its password
+    on: tuple[str, ...] = ()  # the user's own commands for faults
     version: int = VERSION
 
 
@@ -66,7 +66,8 @@ def open_run(path: Path) -> Run:
         )
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        found = Run(**{**data, **{name: tuple(data[name]) for name in ("sets", "trials", "brokers", "on")}})
+        lists = {name: tuple(data[name]) for name in ("sets", "trials", "brokers", "on") if name in data}
+        found = Run(**{**data, **lists})
     except (ValueError, TypeError, KeyError) as error:
         raise BadRecord(f"{file}: damaged ({error}): restore it, or run the plan again") from error
     if found.version != VERSION:
