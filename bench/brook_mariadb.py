@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 # Instead of this directory, whose redis.py is not the client.
 sys.path[0] = str(Path(__file__).parents[1] / "brook" / "tests")
 
-import pymysql
-import redis
-from servers import HOST, MariaDb, Redis, free_ports
+import pymysql  # noqa: E402
+import redis  # noqa: E402
+from servers import HOST, MariaDb, Redis, free_ports  # noqa: E402
 
-from brook import Brook
+from brook import Brook  # noqa: E402
 
 BODY = bytes(range(128))
 PRODUCERS, CLIENTS = 20, 3

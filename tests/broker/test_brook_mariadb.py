@@ -8,6 +8,7 @@ import pytest
 
 from ackworth.broker.brook_mariadb import BROKER, DATABASE
 from ackworth.broker.contract import Installable, Truncatable
+from ackworth.broker.registry import levels
 from ackworth.driver import brook as driver
 from ackworth.driver.contract import Address
 from ackworth.testing.drivers import check_driver
@@ -71,3 +72,8 @@ def test_stored_messages_can_be_deleted_and_the_rest_stays(tmp_path: Path) -> No
         found.wait_until_ready()
         with Brook(found.address["url"]) as queue:
             assert [message.body for message in queue.query("orders")] == [b"kept"]
+
+
+def test_a_price_list_has_a_row_for_each_durability_and_for_nothing_else() -> None:
+    rows = [(settings["durability"], settings["retries"]) for settings in levels(BROKER)]
+    assert rows == [("full", "ladder"), ("normal", "ladder"), ("off", "ladder")]

@@ -75,6 +75,7 @@ class BrookMariadb:
             means="when a refused message comes again: 16 times up Brook's ladder, which takes 2 h 46 min, or by 0.1 s",
             values=("ladder", "quick"),
             default="ladder",
+            priced=False,
         ),
     }
     overhead = 128.0

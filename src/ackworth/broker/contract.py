@@ -20,6 +20,7 @@ class Setting:
     means: str
     values: tuple[Any, ...]  # what it may be
     default: Any  # the safest of them
+    priced: bool = True  # whether an ack is worth more or less by it, so that a price list has a row for each value
 
 
 @dataclass(frozen=True, kw_only=True)

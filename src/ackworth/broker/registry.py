@@ -53,7 +53,7 @@ def levels(broker: Broker) -> list[dict[str, Any]]:
         {**defaults, name: value}
         for name, setting in broker.settings.items()
         for value in setting.values
-        if value != setting.default
+        if setting.priced and value != setting.default
     ]
     return [defaults, *others]
 
