@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 # Instead of this directory, whose redis.py is not the client.
-sys.path[0] = str(Path(__file__).parents[1] / "brook" / "tests")
+sys.path.pop(0)
+sys.path.insert(0, str(Path(__file__).parents[1] / "brook" / "tests"))
 
 import pymysql  # noqa: E402
 import redis  # noqa: E402
