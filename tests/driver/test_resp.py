@@ -41,6 +41,17 @@ def test_it_keeps_every_promise(tmp_path: Path, redis_streams: RedisStreams) -> 
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("part", ["Sender", "Receiver"])
+def test_the_suite_notices_one_that_nothing_wakes(server: Running, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    silent, other = socket.socketpair()
+    with silent, other:
+        monkeypatch.setattr(getattr(resp, part), "fileno", lambda self: silent.fileno())
+        monkeypatch.setattr(drivers, "PATIENCE", 0.2)
+        with pytest.raises(AssertionError, match=f"a {part.lower()} is not woken"):
+            drivers.whoever_sleeps_is_woken(resp, server.address)
+
+
+@pytest.mark.real
 def test_redis_py_reads_what_we_send(server: Running, client: redis.Redis) -> None:
     sender = resp.Sender(server.address, TOPICS, 0)
     sent = batch(0, 300)

@@ -4,13 +4,17 @@ import contextlib
 import itertools
 import queue
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import stomp as stomp_py
 from stomp.utils import Frame
 
-from ackworth.broker.activemq import BROKER, PREFIX
+from ackworth.broker.activemq import BROKER, PREFIX, ActiveMQ
+from ackworth.broker.contract import Place
+from ackworth.broker.server import Server
 from ackworth.driver import stomp
 from ackworth.driver.contract import Address, ConnectionLost
 from ackworth.model.outcome import Outcome
@@ -97,6 +101,46 @@ def test_we_read_what_stomp_py_sends_and_it_sees_our_acknowledgements(address: A
         client.send(f"/topic/{PREFIX}.{TOPICS[0]}", b"the first that is left")
         client.subscribe(f"/queue/Consumer.{GROUPS[0]}.{PREFIX}.{TOPICS[0]}", id="1", ack="auto")
         assert listener.messages.get(timeout=drivers.PATIENCE).body == b"the first that is left"
+
+
+class Changed(ActiveMQ):
+    """The same broker, told something more."""
+
+    def __init__(self, more: str) -> None:
+        self._more = more
+
+    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
+        node = super().node(name, place, settings)
+        file = place.logs / f"{name}.xml"
+        file.write_text(file.read_text().replace("<transportConnectors>", f"{self._more}<transportConnectors>"))
+        return node
+
+
+FORBIDDEN = """<plugins><simpleAuthenticationPlugin anonymousAccessAllowed="true"/><authorizationPlugin><map>
+    <authorizationMap><authorizationEntries>
+        <authorizationEntry queue=">" read="anonymous" write="anonymous" admin="anonymous"/>
+        <authorizationEntry topic=">" read="anonymous" write="nobody" admin="anonymous"/>
+    </authorizationEntries></authorizationMap></map></authorizationPlugin></plugins>"""
+FULL = """<systemUsage><systemUsage sendFailIfNoSpace="true"><storeUsage><storeUsage limit="1 kb"/></storeUsage>
+    </systemUsage></systemUsage>"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (FORBIDDEN, (Outcome.REFUSED, "not permitted")),
+        (FULL, (Outcome.UNKNOWN, "an error that may mean anything")),  # one group may have it, another not
+    ],
+    ids=["forbidden", "full"],
+)
+def test_real_refusals(tmp_path: Path, more: str, expected: tuple[int, str]) -> None:
+    with running(had(Changed(more)), tmp_path, sync="never") as found:
+        with contextlib.suppress(ConnectionLost):  # a full store refuses greetings too, when it has made their queues
+            stomp.prepare(found.address, TOPICS, GROUPS)
+        with contextlib.closing(stomp.Sender(found.address, TOPICS, 0)) as sender:
+            sender.send(batch(0, 9))
+            assert reasons(stomp, all_answers(sender, 9)) == {expected}
 
 
 @pytest.mark.real

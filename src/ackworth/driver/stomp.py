@@ -19,11 +19,10 @@ from ackworth.driver.matrix import stacked
 from ackworth.driver.wire import Deadline, InFlight, Wire, lost_if
 from ackworth.model.outcome import Outcome
 
-# What stands in an error that ActiveMQ raises before it has stored anything.
+# What stands in an error that ActiveMQ raises before it has stored anything. That a store or the memory is full is none
+# of them: it may be so for the second queue of a topic, when the first has the message.
 DEFINITE = {
-    "Usage Manager": "out of memory or of space",
-    "Persistent store is Full": "the store is full",
-    "is not authorized to write": "not permitted",
+    "is not authorized to write to": "not permitted",
 }
 REASONS = (
     "",

@@ -166,10 +166,13 @@ def whoever_sleeps_is_woken(driver: Driver, address: Address) -> None:
         assert receiver.receive(10, 0) is None, "something came that was not sent"
         one = np.array([0])
         sender.send(Outgoing(0, one, Bodies(RUN).build(0, one, 0, one + 128, 1), one + 128))
-        while not len(sender.answers(0)):
+        answers, incoming = 0, None
+        while not answers:
             assert select.select([sender], [], [], PATIENCE)[0], "a sender is not woken by an answer"
-        while (incoming := receiver.receive(10, 0)) is None:
+            answers = len(sender.answers(0))
+        while incoming is None:
             assert select.select([receiver], [], [], PATIENCE)[0], "a receiver is not woken by a message"
+            incoming = receiver.receive(10, 0)
         receiver.acknowledge(incoming)
 
 
