@@ -68,6 +68,14 @@ def test_it_keeps_every_promise(fresh: Callable[[], Address], acks: str | int) -
     assert not marks_repeats(kafka)
 
 
+def test_a_driver_that_should_mark_repeats_and_does_not_is_found(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "MARKS_REPEATS", True)
+    with pytest.raises(AssertionError, match="a repeat was not flagged"):
+        drivers.what_is_not_acknowledged_comes_again_and_says_so(kafka, address)
+
+
 def test_kafka_python_reads_what_we_send(address: Address) -> None:
     sent = batch(0, 30)
     with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
