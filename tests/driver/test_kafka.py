@@ -62,7 +62,7 @@ def everything(receiver: kafka.Receiver, count: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("acks", BROKER.settings["acks"].values)
+@pytest.mark.parametrize("acks", ["idempotent", 1, 0])  # `all` is sent as `1` is
 def test_it_keeps_every_promise(fresh: Callable[[], Address], acks: str | int) -> None:
     check_driver(kafka, lambda: {**fresh(), "acks": acks})
     assert not marks_repeats(kafka)
