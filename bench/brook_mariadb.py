@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 sys.path.pop(0)
 sys.path.insert(0, str(Path(__file__).parents[1] / "brook" / "tests"))
 
-import pymysql  # noqa: E402
-import redis  # noqa: E402
-from servers import HOST, MariaDb, Redis, free_ports  # noqa: E402
+import pymysql
+import redis
+from servers import HOST, MariaDb, Redis, free_ports
 
-from brook import Brook  # noqa: E402
+from brook import Brook
 
 BODY = bytes(range(128))
 PRODUCERS, CLIENTS = 20, 3

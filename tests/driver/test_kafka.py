@@ -62,10 +62,18 @@ def everything(receiver: kafka.Receiver, count: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("acks", BROKER.settings["acks"].values)
+@pytest.mark.parametrize("acks", ["idempotent", 1, 0])  # `all` is sent as `1` is
 def test_it_keeps_every_promise(fresh: Callable[[], Address], acks: str | int) -> None:
     check_driver(kafka, lambda: {**fresh(), "acks": acks})
     assert not marks_repeats(kafka)
+
+
+def test_a_driver_that_should_mark_repeats_and_does_not_is_found(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "MARKS_REPEATS", True)
+    with pytest.raises(AssertionError, match="a repeat was not flagged"):
+        drivers.what_is_not_acknowledged_comes_again_and_says_so(kafka, address)
 
 
 def test_kafka_python_reads_what_we_send(address: Address) -> None:
