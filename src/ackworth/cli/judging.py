@@ -88,7 +88,7 @@ def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -
     A price list speaks of its settings.
     """
     if rows := price.rows(trials):
-        never = f" Never begun: {', '.join(missing)}." if missing else ""
+        never = f" {len(missing)} trials were never begun." if missing else ""
         return price_sentence(rows, verdict) + never
     if len(trials) == 1 and not missing:
         return trials[0]["sentence"]

@@ -105,7 +105,7 @@ def _legend() -> Html:
 
 
 def _name(row: PriceRow) -> Html:
-    return join(settings(row), tag("small", f"{row['broker']}, {row['version']}"))
+    return join(row["broker"], " ", tag("b", settings(row)), tag("small", row["version"]))
 
 
 def _calm(row: PriceRow, anchors: Mapping[str, str]) -> list[Html]:
@@ -128,7 +128,9 @@ def _cell(toll: Toll | None, anchors: Mapping[str, str]) -> Html:
     return tag("div", head, tag("small", "; ".join(details(toll))), _links(toll["trials"], anchors))
 
 
-def _links(trials: Sequence[str], anchors: Mapping[str, str]) -> Html:
+def _links(trials: Sequence[str], anchors: Mapping[str, str]) -> Html | None:
+    if not trials:
+        return None
     links = [tag("a", str(n), href=anchors[name], title=name) for n, name in enumerate(trials, 1)]
     return tag("small", "trials " if len(links) > 1 else "trial ", *(join(link, " ") for link in links), class_="links")
 
