@@ -72,7 +72,7 @@ def test_a_price_list_leaves_out_what_cannot_be_had(is_version: Callable[[str], 
     is_version("2.9.10")
     assert to_be_had(BROKER, levels(BROKER), Said(quiet=False)) == [{"sync": "2m"}]
     [line] = Said.lines
-    assert line.startswith("nats-jetstream {'sync': 'always'}: left out: nats-server 2.9.10 cannot sync")
+    assert line.startswith("nats-jetstream sync=always: left out: nats-server 2.9.10 cannot sync")
     is_version("2.10.0")
     assert to_be_had(BROKER, levels(BROKER), Said(quiet=False)) == [{"sync": "2m"}, {"sync": "always"}]
 

@@ -186,7 +186,7 @@ def test_a_price_list(tmp_path: Path) -> None:
 def test_a_trial_is_not_chosen_without_the_one_that_sets_its_rate(tmp_path: Path) -> None:
     (tmp_path / "price.yaml").write_text(PRICE)
     name = "brook-sqlite,durability=off"
-    done = ackworth("run", "price.yaml", "--only", f"half-{name}", cwd=tmp_path)
+    done = ackworth("run", "price.yaml", "--broker", "brook-sqlite", "--only", f"half-{name}", cwd=tmp_path)
     assert (done.returncode, done.stderr.splitlines()) == (
         2,
         [f"ackworth: trial 'half-{name}' takes its rate from 'full-{name}': add --only full-{name}"],

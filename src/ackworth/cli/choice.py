@@ -53,7 +53,8 @@ def to_be_had(broker: Broker, levels: list[dict[str, Any]], progress: Progress) 
         if reason is None:
             found.append(settings)
         else:
-            progress.say(f"{broker.name} {settings}: left out: {reason}")
+            shown = ", ".join(f"{name}={value}" for name, value in settings.items())
+            progress.say(f"{broker.name} {shown}: left out: {reason}")
     return found
 
 
