@@ -1,6 +1,7 @@
 """A server process of ours: has its ports for itself, dies with the run, and is ended with all that it started."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -67,9 +68,11 @@ class Family:
         self.node = Server("family", [sys.executable, "-c", program], self.log)
 
     def pids(self) -> list[int]:
-        wait_until(lambda: b"ready" in self.log.read_bytes(), 10, "the family is there")
-        lines = self.log.read_text().splitlines()
-        return [int(word) for word in [line for line in lines if "ready" in line][-1].split()[1:]]
+        wait_until(lambda: bool(self._said()), 10, "the family is there")
+        return [int(pid) for pid in self._said()[-1]]
+
+    def _said(self) -> list[tuple[str, str]]:
+        return re.findall(r"^ready (\d+) (\d+)$", self.log.read_text(), re.MULTILINE)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def test_brokers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     survives = brook["settings"]["durability"]["survives"]
     assert "power-cut" in survives["full"] and "power-cut" not in survives["normal"]
     faults = {fault["name"]: fault["unavailable"] for fault in data["faults"]}
-    assert set(faults) == {"kill", "pause", "power-cut", "sigterm"}
+    assert set(faults) == {"kill", "pause", "power-cut", "sigterm", "truncate"}
     assert faults["kill"] is None and "root" in faults["power-cut"]
 
 

@@ -17,7 +17,7 @@ from ackworth.driver.codec.amqp import HEARTBEAT, Method, command, publish, shor
 from ackworth.driver.contract import Address, Answered, ConnectionLost, Incoming, Outgoing, Waitable
 from ackworth.model.outcome import Outcome
 from ackworth.testing import drivers
-from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
+from ackworth.testing.drivers import CHOOSY, GROUPS, TOPICS, check_driver
 from ackworth.testing.nodes import Running, running
 from tests.conftest import had
 from tests.driver import scripted
@@ -49,7 +49,7 @@ def fresh(node: Running, channel: Channel) -> Callable[[], Address]:
 
     def clear() -> Address:
         for topic in TOPICS:
-            for group in (*GROUPS, "choosy"):
+            for group in (*GROUPS, CHOOSY):
                 channel.queue_delete(f"{topic}.{group}")
         channel.exchange_delete("ackworth")
         return node.address

@@ -43,6 +43,7 @@ def fresh(node: Running, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Addres
         number = next(numbers)
         monkeypatch.setattr(drivers, "TOPICS", [f"topic-{number}-{i}" for i in range(3)])
         monkeypatch.setattr(drivers, "GROUPS", [f"group-{number}-{i}" for i in range(2)])
+        monkeypatch.setattr(drivers, "CHOOSY", f"choosy-{number}")
         return node.address
 
     return rename

@@ -48,12 +48,13 @@ def attachable(url: str) -> Broker:
 
 def levels(broker: Broker) -> list[dict[str, Any]]:
     """The settings that a table of what each costs has a row for: the defaults, and each other value on its own."""
-    defaults = settle(broker, {})
+    priced = {name: setting for name, setting in broker.settings.items() if setting.priced}
+    defaults = {name: setting.default for name, setting in priced.items()}
     others = [
         {**defaults, name: value}
-        for name, setting in broker.settings.items()
+        for name, setting in priced.items()
         for value in setting.values
-        if setting.priced and value != setting.default
+        if value != setting.default
     ]
     return [defaults, *others]
 

@@ -30,6 +30,7 @@ from ackworth.model.outcome import Outcome
 
 TOPICS = ["topic-0", "topic-1", "topic-2"]
 GROUPS = ["group-0", "group-1"]
+CHOOSY = "choosy"  # a group that reads one of the topics
 RUN = 0x5EED
 PATIENCE = 20.0  # seconds for whatever must come
 
@@ -112,9 +113,9 @@ def preparing_again_changes_nothing(driver: Driver, address: Address) -> None:
 
 
 def a_group_reads_its_topics_alone(driver: Driver, address: Address) -> None:
-    driver.prepare(address, TOPICS[1:2], ["choosy"])
+    driver.prepare(address, TOPICS[1:2], [CHOOSY])
     _send(driver, address, 0, 90)
-    got = _drain(driver, address, "choosy", expected=30, topics=[1])
+    got = _drain(driver, address, CHOOSY, expected=30, topics=[1])
     assert [seq for _, seq, _ in got.messages] == list(range(1, 90, 3)), "not the messages of its topic"
 
 
