@@ -4,7 +4,7 @@
 
 Records are synthetic, with planted truth; both answers are checked against it. DuckDB makes the account in
 its best form (64-bit words of ids, grouped), the histograms of both latencies per second, the throughput
-per second, and the order; it need not classify duplicates, place losses or find recovery times.
+per second, the lost ids and the order; it need not classify duplicates, place losses or find recovery times.
 """
 
 import argparse
@@ -80,8 +80,8 @@ def _check(planted: Planted, ours: dict[str, Any], theirs: dict[str, Any]) -> No
     truth = {**planted.account, **planted.group}
     for name, value in ours.items():
         assert value == truth[name], f"Ackworth: {name} is {value}, planted {truth[name]}"
-    truth |= {"extra": truth["duplicates"]["extra"]}
-    # DuckDB's inversions are all steps back, those of repeats too: see the query.
+    # DuckDB does not count deliveries of other runs, and counts steps back instead of late messages: see the queries.
+    truth |= {"extra": truth["duplicates"]["extra"], "phantom": truth["phantom"] - truth["foreign"]}
     for name, value in theirs.items():
         assert value == truth[name], f"DuckDB: {name} is {value}, planted {truth[name]}"
 
@@ -96,6 +96,7 @@ def _ackworth(record: Path, master: str) -> dict[str, Any]:
         write_synthetic(tiny, Planted(100_000))
         with session(master, record.parent) as spark:
             judge_trial(tiny, spark)
+    _read_once(record)
     begin = time.monotonic()
     with _Peak() as peak, session(master, record.parent) as spark:
         spark.spark.range(1).collect()  # the session is there when it has done something
@@ -114,6 +115,12 @@ def _ackworth(record: Path, master: str) -> dict[str, Any]:
     }
 
 
+def _read_once(record: Path) -> None:
+    """So that neither side waits for the disk."""
+    for path in record.rglob("*.parquet"):
+        path.read_bytes()
+
+
 def _duckdb(record: Path) -> dict[str, Any]:
     import duckdb
 
@@ -122,8 +129,10 @@ def _duckdb(record: Path) -> dict[str, Any]:
         base.execute(f"CREATE VIEW {table} AS FROM read_parquet('{record}/record/{table}/*.parquet')")
     with _Peak() as peak:
         begin = time.monotonic()
+        base.execute(WORDS)
         row = base.execute(ACCOUNT).fetchone()
         names = [column[0] for column in base.description]
+        base.execute(LOST).fetchall()
         for query in (PER_SECOND, ACK_LATENCY, DELIVERY_LATENCY):
             base.execute(query).fetchall()
         without_order = time.monotonic() - begin
@@ -137,7 +146,8 @@ def _duckdb(record: Path) -> dict[str, Any]:
     }
 
 
-ACCOUNT = """
+WORDS = """
+CREATE TEMP TABLE words AS
 WITH s AS (SELECT producer, seq >> 6 AS word, bit_or(1::UBIGINT << (seq & 63)) AS sent FROM sent GROUP BY ALL),
 o AS (
     SELECT producer, seq >> 6 AS word,
@@ -149,20 +159,21 @@ o AS (
 d AS (
     SELECT producer, seq >> 6 AS word, bit_or(1::UBIGINT << (seq & 63)) AS got, count(*) AS came
     FROM delivered WHERE flags & 5 = 1 GROUP BY ALL
-),
-j AS (
-    SELECT came, coalesce(sent, 0::UBIGINT) AS sent, coalesce(acked, 0::UBIGINT) AS acked,
-        coalesce(refused, 0::UBIGINT) AS refused, coalesce(unsure, 0::UBIGINT) AS unsure,
-        coalesce(got, 0::UBIGINT) AS got
-    FROM s LEFT JOIN o USING (producer, word) FULL JOIN d USING (producer, word)
 )
+SELECT producer, word, came, coalesce(sent, 0::UBIGINT) AS sent, coalesce(acked, 0::UBIGINT) AS acked,
+    coalesce(refused, 0::UBIGINT) AS refused, coalesce(unsure, 0::UBIGINT) AS unsure,
+    coalesce(got, 0::UBIGINT) AS got
+FROM s LEFT JOIN o USING (producer, word) FULL JOIN d USING (producer, word)
+"""
+ACCOUNT = """
 SELECT sum(bit_count(sent)) AS sent, sum(bit_count(acked)) AS acked, sum(bit_count(refused)) AS refused,
     sum(bit_count(unsure)) AS unknown, sum(bit_count(acked & ~got)) AS lost,
     sum(bit_count(refused & got)) AS resurrected, sum(bit_count(got & sent)) AS distinct,
     sum(bit_count(sent & ~acked & ~refused & got)) AS recovered,
-    sum(CASE sent WHEN 0 THEN 0 ELSE came - bit_count(got) END) AS extra
-FROM j
+    sum(bit_count(got & ~sent)) AS phantom, sum(CASE sent WHEN 0 THEN 0 ELSE came - bit_count(got) END) AS extra
+FROM words
 """
+LOST = "SELECT producer, word, acked & ~got FROM words WHERE acked & ~got != 0"
 PER_SECOND = """
 SELECT 0, t // 1000000000, count(*) FROM sent GROUP BY ALL
 UNION ALL SELECT 1, t // 1000000000, count(*) FROM outcome WHERE outcome = 1 GROUP BY ALL

@@ -9,6 +9,7 @@ import pytest
 
 from ackworth.broker import disk
 from ackworth.broker.contract import Broker
+from ackworth.broker.process import descendants
 from ackworth.broker.redis_streams import BROKER as REDIS_STREAMS
 from ackworth.broker.redis_streams import RedisStreams
 
@@ -29,6 +30,14 @@ def own_mounts() -> None:
     if reason := disk.why_not():
         lacking(reason)
     disk.privately()
+
+
+@pytest.fixture
+def no_process_left() -> Iterator[None]:
+    """What the test starts is gone at its end; the browser and the servers of other tests may stay."""
+    before = set(descendants(os.getpid()))
+    yield
+    assert set(descendants(os.getpid())) <= before
 
 
 @pytest.fixture(autouse=True)

@@ -151,7 +151,7 @@ from pathlib import Path
 from tests.broker.test_server import Family
 family = Family(Path(sys.argv[1]))
 family.node.start()
-print(family.pids()[0], flush=True)
+print(*family.pids(), flush=True)
 sys.stdin.read()
 """
 
@@ -166,7 +166,8 @@ def test_it_dies_with_whoever_started_it(tmp_path: Path) -> None:
         text=True,
     ) as starter:
         assert starter.stdout is not None
-        pid = int(starter.stdout.readline())
+        pid, child = map(int, starter.stdout.readline().split())
         assert not gone(pid)
         starter.kill()
     wait_until(lambda: gone(pid), 10, "the server is gone")
+    os.kill(child, signal.SIGKILL)  # which a real server ends, or is ended by a fault

@@ -1,5 +1,7 @@
 """A topic of Brook as a data frame, on real Spark: batches, streams, checkpoints, and what was deleted meanwhile."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from ackworth.pipeline.session import Session
 from ackworth.spark.brook_source import register
 from brook import Brook, Outgoing, Run
+from brook.urls import sqlite_path
 from tests.docs.pages import blocks
 
 pytestmark = pytest.mark.spark
@@ -40,8 +43,8 @@ def send(url: str, messages: int, topic: str = "t") -> None:
 
 def delete(url: str, first: int, end: int) -> None:
     """As an operator may by hand."""
-    with Brook(url) as queue, queue._store._database.writing() as db:  # type: ignore[attr-defined]
-        db.execute("DELETE FROM brook_run WHERE place & 0xfffffffffff BETWEEN ? AND ?", (first, end - 1))
+    with contextlib.closing(sqlite3.connect(sqlite_path(url))) as database, database:
+        database.execute("DELETE FROM brook_run WHERE place & 0xfffffffffff BETWEEN ? AND ?", (first, end - 1))
 
 
 def batch(spark: SparkSession, url: str, **options: Any) -> DataFrame:
