@@ -10,7 +10,7 @@ from pathlib import Path
 from ackworth.broker import debian
 from ackworth.model.errors import Unavailable
 
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+_POM = """<project>
 <modelVersion>4.0.0</modelVersion><groupId>ackworth</groupId><artifactId>jars</artifactId><version>1</version>
 <dependencies>{dependencies}</dependencies>
 </project>
