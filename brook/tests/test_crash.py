@@ -29,15 +29,19 @@ BODIES = [b"%d" % n for n in range(6)]
 Life = Callable[[str, Callable[[str], object]], None]
 
 
-def life(url: str, say: Callable[[str], object]) -> None:
-    """All that a client does; it says what has been done."""
-    mq = Brook(url)
+def fill(mq: Brook, say: Callable[[str], object]) -> None:
     for body in BODIES[:2]:
         mq.send("t", body)
         say(f"sent {body.decode()}")
     mq.append(["t"] * 4, BODIES[2:])
     say("sent 5")
     mq.subscribe("g")
+
+
+def life(url: str, say: Callable[[str], object]) -> None:
+    """All that a client does; it says what has been done."""
+    mq = Brook(url)
+    fill(mq, say)
     for _ in range(2):
         batch = mq.receive("g", max_messages=2)
         say(f"got {batch.offsets[-1]}")
@@ -50,12 +54,7 @@ def refusing(url: str, say: Callable[[str], object]) -> None:
     """Refuses what it gets, and acks it when it comes again."""
     times = itertools.count(1000)
     mq = Brook(url, ladder=[1], clock=lambda: float(next(times)))
-    for body in BODIES[:2]:
-        mq.send("t", body)
-        say(f"sent {body.decode()}")
-    mq.append(["t"] * 4, BODIES[2:])
-    say("sent 5")
-    mq.subscribe("g")
+    fill(mq, say)
     for _ in range(2):
         batch = mq.receive("g", max_messages=2)
         say(f"got {batch.offsets[-1]}")

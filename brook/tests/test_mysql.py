@@ -1,6 +1,5 @@
 """What is particular to MariaDB: URLs, servers and users that are not as they should be, conflicts, migrations."""
 
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from brook import (
     BadUrl,
     BodyTooLarge,
     Brook,
-    Closed,
     DatabaseLocked,
     DatabaseReadOnly,
     MissingDatabase,
@@ -225,20 +223,6 @@ def test_connections_that_the_server_has_closed(maria: MariaDb, database: str, u
         for (number,) in maria.ask(f"SELECT id FROM information_schema.processlist WHERE db = '{database}'"):
             maria.ask(f"KILL {number}")
         assert mq.send("t", b"x").offset == 1
-
-
-def test_a_forked_process_is_told(url: str) -> None:
-    with Brook(url) as mq:
-        mq.create_topics(["t"])
-        child = os.fork()
-        if child == 0:
-            try:
-                mq.send("t", b"x")
-            except Closed:
-                os._exit(17)
-            os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
-        assert mq.send("t", b"x").offset == 0
 
 
 @pytest.mark.parametrize("tables", [["run"], ["body"], ["run", "body"]])

@@ -1,5 +1,6 @@
 """Brook as an application sees it."""
 
+import os
 import threading
 from typing import Any
 
@@ -191,3 +192,17 @@ def test_closed(url: str) -> None:
     mq.close()
     with pytest.raises(Closed):
         mq.send("a", b"x")
+
+
+def test_a_forked_process_is_told(url: str) -> None:
+    with Brook(url) as mq:
+        mq.create_topics(["t"])
+        child = os.fork()
+        if child == 0:
+            try:
+                mq.send("t", b"x")
+            except Closed:
+                os._exit(17)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+        assert mq.send("t", b"x").offset == 0

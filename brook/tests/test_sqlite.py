@@ -14,7 +14,6 @@ import pytest
 from brook import (
     BadUrl,
     Brook,
-    Closed,
     DatabaseFull,
     DatabaseLocked,
     DatabaseReadOnly,
@@ -231,21 +230,6 @@ def test_half_a_claim_truncated(tmp_path: Path) -> None:
         assert (first, batch.offsets, batch.bodies) == (0, [2], [b"c"])
         mq.ack(batch)
         assert mq.lag("g") == 0
-
-
-def test_a_forked_process_is_told(tmp_path: Path) -> None:
-    mq = Brook(f"sqlite:///{tmp_path}/q.db")
-    mq.create_topics(["t"])
-    child = os.fork()
-    if child == 0:
-        try:
-            mq.send("t", b"x")
-        except Closed:
-            os._exit(17)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
-    assert mq.send("t", b"x").offset == 0
-    mq.close()
 
 
 def test_a_busy_process_does_not_starve_others(tmp_path: Path) -> None:

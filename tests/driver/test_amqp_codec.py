@@ -1,7 +1,7 @@
 """The codec of AMQP: what is written can be read, and any bytes in any split are read alike or are no AMQP."""
 
 import struct
-from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from ackworth.driver.codec.amqp import (
 )
 from ackworth.driver.codec.amqp_receiving import Census, Deliveries
 from ackworth.driver.codec.amqp_sending import Confirms, Publishes, Unconfirmed, confirms
+from tests.driver.pieces import damage, outcome_or, split
 
 TOPICS = ["a", "topic-1", "topic-22"]
 
@@ -56,13 +57,6 @@ nearly = st.lists(pieces | frames | commands | st.binary(max_size=3), max_size=1
 cuts = st.lists(st.integers(0, 600), max_size=6)
 
 
-def split(data: bytes, cuts: list[int]) -> Iterator[bytes]:
-    begin = 0
-    for end in [*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]:
-        yield data[begin:end]
-        begin = end
-
-
 def piecemeal(data: bytes, cuts: list[int]) -> list[Command]:
     """The commands as they come when the bytes come in pieces."""
     found, buffer = [], b""
@@ -74,16 +68,7 @@ def piecemeal(data: bytes, cuts: list[int]) -> list[Command]:
     return found
 
 
-def outcome(read: Callable[[], object]) -> object:
-    try:
-        return read()
-    except BadFrame:
-        return BadFrame
-
-
-def damage(data: bytes, place: int, byte: int) -> bytes:
-    place %= len(data)
-    return data[:place] + bytes([byte]) + data[place + 1 :]
+outcome = partial(outcome_or, BadFrame)
 
 
 damaged = st.builds(

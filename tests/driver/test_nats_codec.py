@@ -1,7 +1,7 @@
 """The codec of NATS: what is written can be read, and any bytes in any split are read alike or are no NATS."""
 
 import json
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ackworth.driver.codec import jetstream
 from ackworth.driver.codec.nats import BadFrame, Control, Messages, Reader, Status
+from tests.driver.pieces import byte_by_byte, damage, in_pieces, outcome_or
 
 Seen = tuple[bytes, ...]
 TOPICS = ["a", "topic-1", "topic-22"]
@@ -47,22 +48,11 @@ cuts = st.lists(st.integers(0, 300), max_size=6)
 
 
 def read(data: bytes, cuts: list[int]) -> list[Seen]:
-    """Frame by frame, when the bytes come in pieces."""
-    reader, begin, found = Reader(), 0, []
-    for end in [*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]:
-        for frame in reader.take(data[begin:end]):
-            found += seen(frame)
-        begin = end
-    return found
+    return [one for frame in in_pieces(Reader(), data, cuts) for one in seen(frame)]
 
 
 def one_by_one(data: bytes) -> list[Seen]:
-    """Byte by byte, and with no frame for the next to be like: none is read as a row."""
-    reader, found = Reader(), []
-    for i in range(len(data)):
-        reader._shape = None
-        found += [seen_one for frame in reader.take(data[i : i + 1]) for seen_one in seen(frame)]
-    return found
+    return [one for frame in byte_by_byte(Reader(), data) for one in seen(frame)]
 
 
 def seen(frame: Control | Status | Messages) -> list[Seen]:
@@ -74,11 +64,7 @@ def seen(frame: Control | Status | Messages) -> list[Seen]:
     return [(b"MSG", *(part.tobytes() for part in row)) for row in columns]
 
 
-def outcome(read: Callable[[], object]) -> object:
-    try:
-        return read()
-    except BadFrame:
-        return BadFrame
+outcome = partial(outcome_or, BadFrame)
 
 
 @given(frames, cuts)
@@ -97,9 +83,7 @@ def test_any_split_of_any_bytes_reads_alike_or_not_at_all(data: bytes, cuts: lis
 def test_damaged_messages_read_alike_in_any_split_and_one_by_one(
     written: list[tuple[bytes, Seen]], place: int, byte: int, cuts: list[int]
 ) -> None:
-    data = b"".join(data for data, _ in written)
-    place %= len(data)
-    data = data[:place] + bytes([byte]) + data[place + 1 :]
+    data = damage(b"".join(data for data, _ in written), place, byte)
     assert outcome(lambda: read(data, cuts)) == outcome(lambda: read(data, [])) == outcome(lambda: one_by_one(data))
 
 

@@ -1,6 +1,7 @@
 """The codec of RESP: what is written can be read, and any bytes in any split are read alike or are no RESP."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from ackworth.driver.codec.redis_streams import Deliveries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Value, bulk, command, count_strings, parse
+from tests.driver.pieces import damage, outcome_or, split
 
 TOPICS = ["a", "topic-1", "topic-22"]
 
@@ -44,19 +46,15 @@ def every(data: bytes) -> list[Value]:
 
 def piecemeal(data: bytes, cuts: list[int]) -> Iterator[Value]:
     """The values as they come when the bytes come in pieces."""
-    buffer, begin = b"", 0
-    for end in [*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]:
-        buffer, begin = buffer + data[begin:end], end
+    buffer = b""
+    for piece in split(data, cuts):
+        buffer += piece
         while (one := parse(buffer, 0)) is not None:
             yield one[0]
             buffer = buffer[one[1] :]
 
 
-def outcome(read: Callable[[], object]) -> object:
-    try:
-        return read()
-    except BadReply:
-        return BadReply
+outcome = partial(outcome_or, BadReply)
 
 
 @given(st.lists(values))
@@ -169,8 +167,7 @@ def test_deliveries_are_the_entries_one_by_one(found: Streams, cuts: list[int]) 
 def test_a_damaged_delivery_reads_alike_in_any_split_or_not_at_all(
     data: bytes, place: int, byte: int, cuts: list[int]
 ) -> None:
-    place %= len(data)
-    damaged = data[:place] + bytes([byte]) + data[place + 1 :]
+    damaged = damage(data, place, byte)
     assert outcome(lambda: delivered(damaged, cuts)) == outcome(lambda: delivered(damaged, []))
 
 

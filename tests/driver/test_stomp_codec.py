@@ -1,12 +1,13 @@
 """The codec of STOMP: what is written can be read, and any bytes in any split are read alike or are no STOMP."""
 
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ackworth.driver.codec.stomp import BadFrame, Frames, Reader, frame
+from tests.driver.pieces import byte_by_byte, damage, in_pieces, outcome_or
 
 Seen = tuple[bytes, dict[bytes, bytes], bytes]
 
@@ -35,22 +36,11 @@ cuts = st.lists(st.integers(0, 300), max_size=6)
 
 
 def read(data: bytes, cuts: list[int]) -> list[Seen]:
-    """Frame by frame, when the bytes come in pieces."""
-    reader, begin, found = Reader(), 0, []
-    for end in [*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]:
-        for run in reader.take(data[begin:end]):
-            found += seen(run)
-        begin = end
-    return found
+    return [one for run in in_pieces(Reader(), data, cuts) for one in seen(run)]
 
 
 def one_by_one(data: bytes) -> list[Seen]:
-    """Byte by byte, and with no frame for the next to be like: none is read as a row."""
-    reader, found = Reader(), []
-    for i in range(len(data)):
-        reader._shape = None
-        found += [seen_one for run in reader.take(data[i : i + 1]) for seen_one in seen(run)]
-    return found
+    return [one for run in byte_by_byte(Reader(), data) for one in seen(run)]
 
 
 def seen(run: Frames) -> list[Seen]:
@@ -58,11 +48,7 @@ def seen(run: Frames) -> list[Seen]:
     return [(run.command, headers[i], run.bodies[i].tobytes()) for i in range(len(run))]
 
 
-def outcome(read: Callable[[], object]) -> object:
-    try:
-        return read()
-    except BadFrame:
-        return BadFrame
+outcome = partial(outcome_or, BadFrame)
 
 
 @given(st.lists(frames(), max_size=8), cuts)
@@ -82,9 +68,7 @@ def test_any_split_of_any_bytes_reads_alike_or_not_at_all(data: bytes, cuts: lis
 def test_damaged_frames_read_alike_in_any_split(
     written: list[tuple[bytes, Seen]], place: int, byte: int, cuts: list[int]
 ) -> None:
-    data = b"".join(data for data, _ in written)
-    place %= len(data)
-    data = data[:place] + bytes([byte]) + data[place + 1 :]
+    data = damage(b"".join(data for data, _ in written), place, byte)
     assert outcome(lambda: read(data, cuts)) == outcome(lambda: read(data, [])) == outcome(lambda: one_by_one(data))
 
 

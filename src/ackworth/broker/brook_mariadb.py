@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ackworth.broker import debian
+from ackworth.broker.brook_sqlite import MESSAGE_TABLES, RETRIES
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program
@@ -52,7 +53,7 @@ class Database(Server):
             contextlib.closing(pymysql.connect(host=HOST, port=self._port, user="root", database=DATABASE)) as database,
             database.cursor() as cursor,
         ):
-            for table in ("brook_run", "brook_body"):
+            for table in MESSAGE_TABLES:
                 cursor.execute(f"DELETE FROM {table}")
             database.commit()
 
@@ -71,12 +72,7 @@ class BrookMariadb:
             values=tuple(_FLUSH),
             default="full",
         ),
-        "retries": Setting(
-            means="when a refused message comes again: 16 times up Brook's ladder, which takes 2 h 46 min, or by 0.1 s",
-            values=("ladder", "quick"),
-            default="ladder",
-            priced=False,
-        ),
+        "retries": RETRIES,
     }
     overhead = 128.0
     growth = 4.0  # pages are half full, and the log and the undo log hold what was written last

@@ -13,6 +13,13 @@ from ackworth.broker.process import holders, kill_and_wait, send, states, wait_u
 from ackworth.model.verdict import Claims
 
 FILE = "brook.db"
+MESSAGE_TABLES = ("brook_run", "brook_body")
+RETRIES = Setting(
+    means="when a refused message comes again: 16 times up Brook's ladder, which takes 2 h 46 min, or by 0.1 s",
+    values=("ladder", "quick"),
+    default="ladder",
+    priced=False,
+)
 _SURVIVES = {
     "full": frozenset({"sigterm", "kill", "pause", "power-cut"}),
     "normal": frozenset({"sigterm", "kill", "pause"}),
@@ -39,7 +46,7 @@ class DatabaseFile:
     def truncate(self) -> None:
         with contextlib.closing(sqlite3.connect(self._data / FILE, timeout=60, isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")
-            for table in ("brook_run", "brook_body"):
+            for table in MESSAGE_TABLES:
                 database.execute(f"DELETE FROM {table}")
             database.execute("COMMIT")
 
@@ -65,12 +72,7 @@ class BrookSqlite:
             values=("full", "normal", "off"),
             default="full",
         ),
-        "retries": Setting(
-            means="when a refused message comes again: 16 times up Brook's ladder, which takes 2 h 46 min, or by 0.1 s",
-            values=("ladder", "quick"),
-            default="ladder",
-            priced=False,
-        ),
+        "retries": RETRIES,
     }
     overhead = 64.0
     growth = 2.0

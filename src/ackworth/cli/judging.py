@@ -11,7 +11,7 @@ from ackworth.cli.progress import Progress
 from ackworth.history.reader import open_record
 from ackworth.history.settle import settle
 from ackworth.model.errors import BadRecord
-from ackworth.model.result import RunResult, TrialResult
+from ackworth.model.result import PriceRow, RunResult, TrialResult
 from ackworth.model.verdict import Verdict, worst
 from ackworth.report import price
 from ackworth.report.price_table import sentence as price_sentence
@@ -65,6 +65,7 @@ def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunRes
     missing = [name for name in run.trials if name not in {trial["trial"] for trial in trials}]
     if missing:
         verdict = worst([verdict, Verdict.UNKNOWN])
+    rows = price.rows(trials)
     return {
         "run": run.run,
         "plan": run.plan,
@@ -74,22 +75,22 @@ def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunRes
         "started": run.started,
         "ackworth": run.ackworth,
         "verdict": verdict,
-        "sentence": _sentence(verdict, trials, missing),
+        "sentence": _price_sentence(verdict, rows, missing) if rows else _sentence(verdict, trials, missing),
         "trials": trials,
-        "price": price.rows(trials),
+        "price": rows,
         "published": _published(trials),
         "environment": run.environment,
     }
 
 
-def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -> str:
-    """One trial speaks for itself; of several, those that did not hold speak, and if all held, their number does.
+def _price_sentence(verdict: Verdict, rows: list[PriceRow], missing: list[str]) -> str:
+    """A price list speaks of its settings."""
+    never = f" {len(missing)} trials were never begun." if missing else ""
+    return price_sentence(rows, verdict) + never
 
-    A price list speaks of its settings.
-    """
-    if rows := price.rows(trials):
-        never = f" {len(missing)} trials were never begun." if missing else ""
-        return price_sentence(rows, verdict) + never
+
+def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -> str:
+    """One trial speaks for itself; of several, those that did not hold speak, and if all held, their number does."""
     if len(trials) == 1 and not missing:
         return trials[0]["sentence"]
     told = [f"{trial['trial']}: {trial['sentence']}" for trial in trials if trial["verdict"] != Verdict.HELD]
