@@ -146,9 +146,9 @@ def reply(found: Streams) -> bytes:
 
 def delivered(data: bytes, cuts: list[int]) -> object:
     """What comes out, entry by entry; None as long as it is not all there."""
-    deliveries, buffer, begin = Deliveries(), b"", 0
-    for end in [*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]:
-        buffer, begin = buffer + data[begin:end], end
+    deliveries, buffer = Deliveries(), b""
+    for piece in split(data, cuts):
+        buffer += piece
         buffer = buffer[deliveries.take(buffer) :]
     flat = [(e.topic, p, b.tobytes()) for e in deliveries.found for p, b in zip(e.positions, e.bodies, strict=True)]
     names = b"".join(entries.ids for entries in deliveries.found)
