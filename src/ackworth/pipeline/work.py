@@ -61,17 +61,18 @@ def cut(job: Job, groups: Iterable[RowGroup], parallel: int, most: int) -> Job:
     """The job with its tasks: slices of time, within a task series by series.
 
     A weight is a number of values to read. No task has more than about `most`; towards the end they get
-    smaller, so that workers finish together, but none smaller than what is worth sending to a worker.
+    smaller, so that workers finish together, but not smaller than what is worth a task while all have work.
     """
     weights = {group.place: (group, weight) for group in groups if (weight := _weight(job, group))}
     by_time = sorted(weights.values(), key=lambda found: (found[0].bounds.get("t", (0, 0)), found[0].place))
     left = sum(weight for _, weight in by_time)
+    least = min(_WORTH_A_TASK, -(-left // parallel))
     tasks: list[list[RowGroup]] = []
     room = 0
     for group, weight in by_time:
         if room <= 0:
             tasks.append([])
-            room = min(most, max(2 * left // (3 * parallel), _WORTH_A_TASK))
+            room = min(most, max(2 * left // (3 * parallel), least))
         tasks[-1].append(group)
         room, left = room - weight, left - weight
     return replace(job, tasks=tuple(tuple(sorted(task, key=lambda g: g.place)) for task in tasks))
