@@ -15,8 +15,9 @@ from clients import TOPIC, Cost, Load, compare, measured
 
 from ackworth.broker import activemq
 from ackworth.broker.contract import Place
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server
 from ackworth.driver.contract import Address
+from ackworth.model import java
 
 
 class WithOpenWire(activemq.ActiveMQ):
@@ -46,7 +47,7 @@ def activemq_producer(address: Address, load: Load, folder: Path) -> Cost:
     logging = folder / "log4j.properties"
     logging.write_text(activemq.LOGGING.replace("WARN", "INFO"))
     classes = f"{activemq.HOME}/lib/*:{activemq.HOME}/lib/optional/*"
-    command = [find_program(activemq.JAVA) or activemq.JAVA, f"-Dactivemq.home={activemq.HOME}", "-cp", classes]
+    command = [java.find().path, f"-Dactivemq.home={activemq.HOME}", "-cp", classes]
     command += [f"-Dlog4j.configuration={logging.as_uri()}"]
     command += ["org.apache.activemq.console.Main", "producer"]
     command += [word for name, value in options.items() for word in (f"--{name}", str(value))]

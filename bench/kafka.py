@@ -13,12 +13,13 @@ from clients import TOPIC, Cost, Load, compare, measured
 
 from ackworth.broker.kafka import BROKER, JARS
 from ackworth.driver.contract import Address
+from ackworth.model import java
 
 BATCH = 16384  # its default
 
 
 def perf_test(address: Address, load: Load, folder: Path) -> Cost:
-    command = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", JARS.class_path]
+    command = [java.find().path, "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", JARS.class_path]
     command += ["org.apache.kafka.tools.ProducerPerformance", "--topic", TOPIC, "--throughput", "-1"]
     command += ["--num-records", str(load.messages), "--record-size", str(load.size), "--producer-props"]
     command += [f"bootstrap.servers={address['servers']}", "acks=all", "enable.idempotence=true"]

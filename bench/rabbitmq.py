@@ -14,13 +14,14 @@ from clients import TOPIC, Cost, Load, compare, measured
 from ackworth.broker.maven import Jars
 from ackworth.broker.rabbitmq import BROKER
 from ackworth.driver.contract import Address
+from ackworth.model import java
 
 PERF_TEST = Jars("perf-test-2.22.1", ("com.rabbitmq:perf-test:2.22.1",))
 GROUP = "group-0"
 
 
 def perf_test(address: Address, load: Load, folder: Path) -> Cost:
-    command = ["java", "-cp", PERF_TEST.class_path, "com.rabbitmq.perf.PerfTest"]
+    command = [java.find().path, "-cp", PERF_TEST.class_path, "com.rabbitmq.perf.PerfTest"]
     command += ["--uri", "amqp://{user}:{password}@{host}:{port}".format(**address), "--predeclared"]
     command += ["--exchange", "ackworth", "--routing-key", TOPIC, "--queue", f"{TOPIC}.{GROUP}"]
     command += ["--producers", "1", "--consumers", "0", "--flag", "persistent", "--flag", "mandatory"]

@@ -14,11 +14,11 @@ from xml.sax.saxutils import quoteattr
 from ackworth.broker import debian
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, not_installed
+from ackworth.model import java
 from ackworth.model.verdict import Claims
 
 HOME = Path("/usr/share/activemq")
-JAVA = "java"
 PREFIX = "VirtualTopic.ackworth"  # of the names of topics
 _HEAP = ("-Xms512M", "-Xmx512M")  # as Debian starts it
 _SURVIVES = {
@@ -53,9 +53,7 @@ class ActiveMQ:
     growth = 2.0
 
     def missing(self) -> str | None:
-        if find_program(JAVA) and (HOME / "lib").is_dir():
-            return None
-        return f"{HOME} or {JAVA} is not installed: run `ackworth brokers install {self.name}`"
+        return not_installed(self.name, HOME / "lib") or java.why_not(java.look())
 
     def install(self) -> str:
         return debian.install(package="activemq", service="activemq")
@@ -81,7 +79,7 @@ class ActiveMQ:
         file.write_text(configuration(place, settings["sync"]))
         logging.write_text(LOGGING)
         command = [
-            find_program(JAVA) or JAVA,
+            java.find().path,
             *_HEAP,
             f"-Dactivemq.home={HOME}",
             f"-Dactivemq.base={place.data}",

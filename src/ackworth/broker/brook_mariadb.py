@@ -16,7 +16,7 @@ from ackworth.broker import debian
 from ackworth.broker.brook_sqlite import MESSAGE_TABLES, RETRIES
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.verdict import Claims
 
 DATABASE = "brook"
@@ -78,13 +78,9 @@ class BrookMariadb:
     growth = 4.0  # pages are half full, and the log and the undo log hold what was written last
 
     def missing(self) -> str | None:
-        remedy = f"run `ackworth brokers install {self.name}`"
-        for program in ("mariadbd", "mariadb-install-db", "redis-server"):
-            if find_program(program) is None:
-                return f"{program} is not installed: {remedy}"
         if importlib.util.find_spec("pymysql") is None:
             return "the Python driver of MariaDB is not installed: pip install pymysql"
-        return None
+        return not_installed(self.name, "mariadbd", "mariadb-install-db", "redis-server")
 
     def install(self) -> str:
         redis = debian.install(package="redis-server", service="redis-server")

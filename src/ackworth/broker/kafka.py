@@ -7,7 +7,6 @@ the broker says nothing at all, and an ack means that the message was sent.
 `idempotent` is `all` with numbered batches: the client sends again what was not answered, the broker stores it once.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.maven import Jars
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server
+from ackworth.broker.server import Server, not_installed
+from ackworth.model import java
 from ackworth.model.verdict import Claims
 
 VERSION = "4.1.0"
@@ -63,11 +63,9 @@ class Kafka:
     growth = 1.5  # segments, and their indices, which are made larger than they need to be
 
     def missing(self) -> str | None:
-        if shutil.which("java") is None:
-            return "there is no java: install a Java 17 runtime or later (Debian: apt-get install default-jre-headless)"
         if find_spec("confluent_kafka") is None:
             return "its driver needs the package confluent-kafka: pip install 'ackworth[kafka]'"
-        return None if JARS.there() else f"{JARS.name} is not here: run `ackworth brokers install {self.name}`"
+        return java.why_not(java.look()) or not_installed(self.name, JARS.folder)
 
     def install(self) -> str:
         return JARS.fetch()
@@ -93,10 +91,10 @@ class Kafka:
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.properties"
         file.write_text(configuration(place, settings))
-        java = [shutil.which("java") or "java", *_JAVA, "-cp", JARS.class_path]
+        machine = [java.find().path, *_JAVA, "-cp", JARS.class_path]
         made = place.data / "meta.properties"
         return Server(
-            name, ["sh", "-c", _SCRIPT, "sh", _CLUSTER, str(file), str(made), *java], place.logs / f"{name}.log"
+            name, ["sh", "-c", _SCRIPT, "sh", _CLUSTER, str(file), str(made), *machine], place.logs / f"{name}.log"
         )
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
