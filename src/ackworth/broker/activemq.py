@@ -66,9 +66,11 @@ class ActiveMQ:
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=False,  # promised only where a queue has one consumer
+            ordered=True,
+            ordered_alone=True,
             once=True,
-            source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy",
+            source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy; "
+            "FAQ, 'How do I preserve order of messages'",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:

@@ -55,9 +55,10 @@ class NatsJetStream:
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=False,  # what comes again comes after later ones
+            ordered=True,
             once=True,
-            source="NATS documentation, 'JetStream', 'Syncing data to disk'",
+            source="NATS documentation, 'JetStream', 'Syncing data to disk'; "
+            "FAQ, 'Does NATS offer any guarantee of message ordering?'",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:
