@@ -70,16 +70,16 @@ class Archive:
     def __init__(self, directory: Path, java: Java, program: str, version: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         which = hashlib.sha256(f"{java}{version}".encode()).hexdigest()[:16]
-        self._path = directory / f"{program}-{which}.jsa"
+        self.path = directory / f"{program}-{which}.jsa"
         self._beside = directory / f".{program}-{which}.{os.getpid()}"
 
     @property
     def option(self) -> str:
         return (
-            f"-XX:SharedArchiveFile={self._path}" if self._path.exists() else f"-XX:ArchiveClassesAtExit={self._beside}"
+            f"-XX:SharedArchiveFile={self.path}" if self.path.exists() else f"-XX:ArchiveClassesAtExit={self._beside}"
         )
 
     def keep(self) -> None:
         """After the JVM's end: keep what it wrote, if it did."""
         if self._beside.exists():
-            self._beside.replace(self._path)
+            self._beside.replace(self.path)
