@@ -26,7 +26,7 @@ def test_each_durability_claims_less(durability: str, survives: set[str]) -> Non
 
 
 def test_one_that_is_missing_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackworth.broker.brook_mariadb.find_program", lambda name: None)
+    monkeypatch.setattr("ackworth.broker.server.find_program", lambda name: None)
     assert BROKER.missing() == "mariadbd is not installed: run `ackworth brokers install brook-mariadb`"
     assert isinstance(BROKER, Installable)
 

@@ -73,6 +73,13 @@ def test_a_refusal_to_start_is_held_against_the_claim(tmp_path: Path, fault: Mar
     assert (result["faults"][0]["refused"], result["faults"][0]["repaired"]) == ("bad file", "fixed")
 
 
+@pytest.mark.parametrize(("consumers", "verdict"), [(1, "broken"), (2, "held")])
+def test_order_may_be_promised_only_to_a_lone_consumer(tmp_path: Path, consumers: int, verdict: str) -> None:
+    result = judged(tmp_path, history(late=True, ordered_alone=True, consumers=consumers))
+    assert said(result, "reordered")[0] == verdict
+    assert ("does not claim to deliver in order to one of several" in said(result, "reordered")[1]) == (consumers == 2)
+
+
 def test_a_broker_that_starts_is_not_asked_whether_it_did(tmp_path: Path) -> None:
     result = judged(tmp_path, replace(history(), mark=[KILL]))
     assert "started" not in [found["name"] for found in result["checks"]]

@@ -14,11 +14,11 @@ from xml.sax.saxutils import quoteattr
 from ackworth.broker import debian
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, not_installed
+from ackworth.model import java
 from ackworth.model.verdict import Claims
 
 HOME = Path("/usr/share/activemq")
-JAVA = "java"
 PREFIX = "VirtualTopic.ackworth"  # of the names of topics
 _HEAP = ("-Xms512M", "-Xmx512M")  # as Debian starts it
 _SURVIVES = {
@@ -53,9 +53,7 @@ class ActiveMQ:
     growth = 2.0
 
     def missing(self) -> str | None:
-        if find_program(JAVA) and (HOME / "lib").is_dir():
-            return None
-        return f"{HOME} or {JAVA} is not installed: run `ackworth brokers install {self.name}`"
+        return not_installed(self.name, HOME / "lib") or java.why_not(java.look())
 
     def install(self) -> str:
         return debian.install(package="activemq", service="activemq")
@@ -68,9 +66,11 @@ class ActiveMQ:
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=False,  # promised only where a queue has one consumer
+            ordered=True,
+            ordered_alone=True,
             once=True,
-            source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy",
+            source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy; "
+            "FAQ, 'How do I preserve order of messages'",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:
@@ -81,7 +81,7 @@ class ActiveMQ:
         file.write_text(configuration(place, settings["sync"]))
         logging.write_text(LOGGING)
         command = [
-            find_program(JAVA) or JAVA,
+            java.find().path,
             *_HEAP,
             f"-Dactivemq.home={HOME}",
             f"-Dactivemq.base={place.data}",

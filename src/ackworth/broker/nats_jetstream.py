@@ -13,7 +13,7 @@ from typing import Any
 from ackworth.broker import debian
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import Unavailable
 from ackworth.model.verdict import Claims
 
@@ -44,9 +44,7 @@ class NatsJetStream:
     growth = 1.5
 
     def missing(self) -> str | None:
-        return (
-            None if find_program(PROGRAM) else f"{PROGRAM} is not installed: run `ackworth brokers install {self.name}`"
-        )
+        return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
         return debian.install(package="nats-server", service="nats-server")
@@ -57,9 +55,10 @@ class NatsJetStream:
     def claims(self, settings: Mapping[str, Any]) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=False,  # what comes again comes after later ones
+            ordered=True,
             once=True,
-            source="NATS documentation, 'JetStream', 'Syncing data to disk'",
+            source="NATS documentation, 'JetStream', 'Syncing data to disk'; "
+            "FAQ, 'Does NATS offer any guarantee of message ordering?'",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from ackworth.broker import debian
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server
+from ackworth.broker.server import Server, not_installed
 from ackworth.model.verdict import Claims
 
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # the one in PATH becomes another user
@@ -51,7 +51,7 @@ class RabbitMQ:
     growth = 3.0  # a quorum queue has it in the log and in a segment; files are removed as a whole
 
     def missing(self) -> str | None:
-        return None if PROGRAM.exists() else f"{PROGRAM} is not there: run `ackworth brokers install {self.name}`"
+        return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
         return debian.install(package="rabbitmq-server", service="rabbitmq-server")

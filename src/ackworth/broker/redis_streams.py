@@ -16,7 +16,7 @@ from typing import Any
 from ackworth.broker import debian, urls
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import BadInput, BrokerFailed
 from ackworth.model.verdict import Claims
 
@@ -72,9 +72,7 @@ class RedisStreams:
     growth = 2.5  # while the file is rewritten there are two of it
 
     def missing(self) -> str | None:
-        return (
-            None if find_program(PROGRAM) else f"{PROGRAM} is not installed: run `ackworth brokers install {self.name}`"
-        )
+        return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
         return debian.install(package="redis-server", service="redis-server")

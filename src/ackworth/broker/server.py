@@ -26,6 +26,14 @@ def find_program(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
 
 
+def not_installed(broker: str, *needed: str | Path) -> str | None:
+    """Which of the programs and files that a broker needs is not here, and what to do about it; None if all are."""
+    for what in needed:
+        if not (what.exists() if isinstance(what, Path) else find_program(what)):
+            return f"{what} is not installed: run `ackworth brokers install {broker}`"
+    return None
+
+
 class Server:
     """The node. What it prints goes to its log, start after start."""
 

@@ -136,6 +136,7 @@ class Claimed(TypedDict):
 
     survives: list[str]  # the faults after which every acked message is still there
     ordered: bool
+    ordered_alone: bool  # only where a group has one consumer
     once: bool
     source: str  # who says so, and where
 

@@ -44,3 +44,4 @@ class Claims:
     ordered: bool  # a producer's messages of one topic reach one consumer in the order of sending
     once: bool  # nothing is delivered twice, but after a fault or a consumer's death
     source: str  # who says so, and where
+    ordered_alone: bool = False  # `ordered` is promised only to a consumer that is the only one of its group

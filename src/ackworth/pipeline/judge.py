@@ -148,7 +148,10 @@ def _duplicates(case: Case) -> Check:
 
 
 def _reordered(case: Case) -> Check:
-    allowed = _allowed(case, "reordered", case.context.trial.claims.ordered, "in order")
+    trial = case.context.trial
+    shared = trial.claims.ordered_alone and trial.consumers > len(trial.groups)
+    words = "in order to one of several consumers" if shared else "in order"
+    allowed = _allowed(case, "reordered", trial.claims.ordered and not shared, words)
     return _evidence("reordered", "reordered message", case, case.total("reordered"), allowed)
 
 

@@ -116,6 +116,17 @@ class Rows:
         return self._take(np.argsort(times, kind="stable"), len(times))
 
     @property
+    def warm(self) -> Rows:
+        """The rows of messages that were sent after the warm-up. Needs `t`, and `latency` where there is one."""
+        if self.context.warm_at <= self.context.trial.t_zero:
+            return self
+        return self._part("warm", lambda: self.where(self._sent_at() >= self.context.warm_at))
+
+    def _sent_at(self) -> Int64s:
+        times: Int64s = self["t"] if self.group.table == "sent" else self["t"] - self["latency"]
+        return times
+
+    @property
     def placed(self) -> Rows:
         """The rows whose id may have been sent."""
         return self if self._all_placed else self._part("placed", lambda: self.where(self.places != NOWHERE))

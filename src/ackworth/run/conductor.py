@@ -221,7 +221,7 @@ class Conductor:
         if self._plan.workload.consume == "during":
             self._start_consumers()
         for phase in self._plan.workload.phases:
-            with self._phase_mark(phase.name):
+            with self._phase_mark(phase.name, warm_up=phase.warm_up):
                 if not self._run_phase(phase):
                     return
 
@@ -413,12 +413,12 @@ class Conductor:
         self._reporter.counts(phase, sent=sent, answered=acked, delivered=delivered)
 
     @contextlib.contextmanager
-    def _phase_mark(self, name: str) -> Iterator[None]:
+    def _phase_mark(self, name: str, **detail: bool) -> Iterator[None]:
         begin = time.monotonic_ns()
         try:
             yield
         finally:
-            self._mark("phase", name, "", begin, time.monotonic_ns())
+            self._mark("phase", name, "", begin, time.monotonic_ns(), **detail)
 
     def _mark(self, what: str, name: str, node: str, begin: int, end: int, **detail: Any) -> None:
         self._marks.append(what=what, name=name, node=node, t_begin=begin, t_end=end, detail=json.dumps(detail))

@@ -12,6 +12,7 @@ from ackworth.broker import disk as disks
 from ackworth.broker.contract import Broker, Node, Place, Repairable
 from ackworth.broker.disk import Disk
 from ackworth.broker.ports import Ports
+from ackworth.broker.process import kill_all
 from ackworth.fault.contract import Fault, Mend
 from ackworth.model.errors import BadInput, Unavailable
 from ackworth.run import samples
@@ -43,7 +44,7 @@ class Stage:
             self._places = {name: self._place(name, stack) for name in self._broker.nodes(self._topology)}
             for name, place in self._places.items():
                 node = self.nodes[name] = self._broker.node(name, place, self._settings)
-                stack.callback(node.stop)
+                stack.callback(self._end, node)
                 node.start()
             self._stack = stack.pop_all()
         return self
@@ -52,6 +53,11 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _end(self, node: Node) -> None:
+        """Its data goes with it: to end in an orderly way, and to save what nobody will read, takes time."""
+        kill_all(node.processes)
+        node.stop()
 
     def _place(self, name: str, stack: contextlib.ExitStack) -> Place:
         folder = self._directory / "nodes" / name

@@ -99,6 +99,7 @@ def trial(
     groups: Sequence[tuple[str, Sequence[int] | None]] = (("all", None),),
     survives: Iterable[str] = ("kill",),
     ordered: bool = True,
+    ordered_alone: bool = False,
     once: bool = True,
     plan: dict[str, Any] | None = None,
 ) -> Trial:
@@ -111,7 +112,9 @@ def trial(
         producers=producers,
         consumers=consumers,
         reasons=("", "full", "timeout"),
-        claims=Claims(survives=frozenset(survives), ordered=ordered, once=once, source="the test"),
+        claims=Claims(
+            survives=frozenset(survives), ordered=ordered, ordered_alone=ordered_alone, once=once, source="the test"
+        ),
         seed=1,
         t_zero=0,
         wall_zero="2024-01-01T00:00:00+00:00",
