@@ -59,7 +59,7 @@ class End:
 
 def write_trial(directory: Path, trial: Trial) -> None:
     data = dataclasses.asdict(trial)
-    data["claims"]["survives"] = sorted(trial.claims.survives)
+    data["claims"] = trial.claims.plain()
     write_json(directory / "trial.json", data)
 
 
@@ -76,7 +76,7 @@ def parse_trial(text: str, where: str) -> Trial:
         )
     try:
         claims = data["claims"]
-        data["claims"] = Claims(**{**claims, "survives": frozenset(claims["survives"])})
+        data["claims"] = Claims(**{name: frozenset(v) if isinstance(v, list) else v for name, v in claims.items()})
         data["groups"] = tuple(
             Group(name=g["name"], topics=None if g["topics"] is None else tuple(g["topics"])) for g in data["groups"]
         )
