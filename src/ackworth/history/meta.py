@@ -76,7 +76,8 @@ def parse_trial(text: str, where: str) -> Trial:
         )
     try:
         claims = data["claims"]
-        data["claims"] = Claims(**{name: frozenset(v) if isinstance(v, list) else v for name, v in claims.items()})
+        sets = {name: frozenset(value) for name, value in claims.items() if isinstance(value, list)}
+        data["claims"] = Claims(**{**claims, **sets})
         data["groups"] = tuple(
             Group(name=g["name"], topics=None if g["topics"] is None else tuple(g["topics"])) for g in data["groups"]
         )
