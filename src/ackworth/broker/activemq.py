@@ -12,7 +12,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from ackworth.broker import debian
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
 from ackworth.model import java
@@ -40,7 +40,7 @@ class ActiveMQ:
     summary = "ActiveMQ Classic over STOMP, a virtual topic for each topic and a queue of it for each group"
     driver = "stomp"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("stomp",)
     settings: Mapping[str, Setting] = {
         "sync": Setting(
@@ -52,7 +52,7 @@ class ActiveMQ:
     overhead = 500.0  # a message is stored with all its properties, and is in the index too
     growth = 2.0
 
-    def missing(self) -> str | None:
+    def missing(self, topology: str = SINGLE) -> str | None:
         return not_installed(self.name, HOME / "lib") or java.why_not(java.look())
 
     def install(self) -> str:
@@ -63,7 +63,7 @@ class ActiveMQ:
             manifest = jar.read("META-INF/MANIFEST.MF").decode()
         return f"ActiveMQ {manifest.partition('Implementation-Version: ')[2].split()[0]}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
             ordered=True,
@@ -75,6 +75,9 @@ class ActiveMQ:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("activemq",)
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file, logging = place.logs / f"{name}.xml", place.logs / f"{name}-log4j.properties"

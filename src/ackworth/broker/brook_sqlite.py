@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.process import holders, kill_and_wait, send, states, wait_until
 from ackworth.model.verdict import Claims
 
@@ -64,7 +64,7 @@ class BrookSqlite:
     summary = "Brook, the queue inside a SQLite database: nothing to install"
     driver = "brook"
     embedded = True
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ()
     settings: Mapping[str, Setting] = {
         "durability": Setting(
@@ -77,13 +77,13 @@ class BrookSqlite:
     overhead = 64.0
     growth = 2.0
 
-    def missing(self) -> str | None:
+    def missing(self, topology: str = SINGLE) -> str | None:
         return None
 
     def version(self) -> str:
         return f"brook {metadata.version('brook-queue')}, SQLite {sqlite3.sqlite_version}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["durability"]],
             ordered=True,
@@ -94,12 +94,15 @@ class BrookSqlite:
     def nodes(self, topology: str) -> Sequence[str]:
         return ("database",)
 
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[DatabaseFile]:
+        return [self.node(name, place, settings) for name, place in places.items()]
+
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> DatabaseFile:
         return DatabaseFile(name, place.data)
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         # Whoever waits for the file's lock waits for others who work.
-        return {"url": f"sqlite:///{places['database'].data / FILE}", "patience": 30.0, **settings}
+        return {"urls": [f"sqlite:///{places['database'].data / FILE}"], "patience": 30.0, **settings}
 
 
 BROKER = BrookSqlite()

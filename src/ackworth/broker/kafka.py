@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.maven import Jars
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
@@ -48,7 +48,7 @@ class Kafka:
     summary = "Kafka with a topic of one partition for each topic, and a consumer group for each group"
     driver = "kafka"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client", "controller")
     settings: Mapping[str, Setting] = {
         "acks": Setting(
@@ -66,7 +66,7 @@ class Kafka:
     overhead = 80.0  # a record's own fields, and its share of a batch's head
     growth = 1.5  # segments, and their indices, which are made larger than they need to be
 
-    def missing(self) -> str | None:
+    def missing(self, topology: str = SINGLE) -> str | None:
         if find_spec("confluent_kafka") is None:
             return "its driver needs the package confluent-kafka: pip install 'ackworth[kafka]'"
         return java.why_not(java.look()) or not_installed(self.name, JARS.folder)
@@ -77,7 +77,7 @@ class Kafka:
     def version(self) -> str:
         return f"Kafka {VERSION}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         survives = {"pause"}
         if settings["acks"] != 0:
             survives |= {"sigterm", "kill"}
@@ -91,6 +91,9 @@ class Kafka:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("kafka",)
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.properties"

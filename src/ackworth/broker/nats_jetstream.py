@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ackworth.broker import debian
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import Unavailable
@@ -31,7 +31,7 @@ class NatsJetStream:
     summary = "NATS with one stream in files, a subject for each topic and a durable consumer for each group"
     driver = "nats"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client",)
     settings: Mapping[str, Setting] = {
         "sync": Setting(
@@ -43,7 +43,7 @@ class NatsJetStream:
     overhead = 100.0  # a record has a header, the subject and a checksum
     growth = 1.5
 
-    def missing(self) -> str | None:
+    def missing(self, topology: str = SINGLE) -> str | None:
         return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
@@ -52,7 +52,7 @@ class NatsJetStream:
     def version(self) -> str:
         return f"nats-server {'.'.join(map(str, version()))}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
             ordered=True,
@@ -68,6 +68,9 @@ class NatsJetStream:
         if settings["sync"] != "always" or version() >= _KNOWS_SYNC:
             return None
         return f"{self.version()} cannot sync before every ack: put 2.10 or later on PATH, or choose sync=2m"
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         if reason := self.lacks(settings):

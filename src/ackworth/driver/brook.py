@@ -34,7 +34,7 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
 
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
-        self._queue = _open(address, f"producer-{producer}")
+        self._queue = _open(address, f"producer-{producer}", producer)
         self._topics = np.array(_ids(self._queue, topics))
         self._answers: list[Answers] = []
 
@@ -58,7 +58,7 @@ class Sender:
 
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"consumer-{consumer}")
+        self._queue = _open(address, f"consumer-{consumer}", consumer)
         self._group = group
         self._index = _index(_ids(self._queue, topics))
 
@@ -86,7 +86,7 @@ class Listener:
     """A client of a broadcast, from the first message on. Its progress is in its memory."""
 
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"listener-{consumer}")
+        self._queue = _open(address, f"listener-{consumer}", consumer)
         self._index = _index(_ids(self._queue, topics))
         self._listener = self._queue.listen(list(topics), start="earliest")
 
@@ -135,10 +135,12 @@ def _index(ids: list[int]) -> Int64s:
     return index
 
 
-def _open(address: Address, name: str) -> Brook:
+def _open(address: Address, name: str, number: int = 0) -> Brook:
+    """Clients begin at one server after the other, by their number."""
+    urls = address["urls"]
     try:
         return Brook(
-            address["url"],
+            urls[number % len(urls)],
             durability=address["durability"],
             client=name,
             ladder=_LADDERS[address["retries"]],

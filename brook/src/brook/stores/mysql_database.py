@@ -57,6 +57,7 @@ class MysqlDatabase:
         self._idle: list[Any] = []
         self._host = 0
         self._longest = _LEAST_PACKET
+        self._clustered = False
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
         collation = self._examine(durability)
@@ -66,7 +67,7 @@ class MysqlDatabase:
     def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
         def attempt(connection: Any) -> Result:
             with connection.cursor() as cursor:
-                session = MysqlSession(cursor, self._longest, transaction=True)
+                session = MysqlSession(cursor, self._longest, transaction=True, clustered=self._clustered)
                 result = work(session)
                 self._commit(session)
                 return result
@@ -76,7 +77,7 @@ class MysqlDatabase:
     def read(self, work: Callable[[Session], Result]) -> Result:
         def attempt(connection: Any) -> Result:
             with connection.cursor() as cursor:
-                return work(MysqlSession(cursor, self._longest, transaction=False))
+                return work(MysqlSession(cursor, self._longest, transaction=False, clustered=self._clustered))
 
         return self._patiently(attempt)
 
@@ -189,6 +190,7 @@ class MysqlDatabase:
                 cursor.execute(sql.ISOLATION)
                 cursor.execute(for_driver(sql.MANNERS), (max(math.ceil(self._patience), 1),))
                 if cursor.execute(sql.IS_CLUSTERED):
+                    self._clustered = True
                     cursor.execute(sql.WAIT_FOR_OTHERS)
         except BaseException:
             _close(connection)
