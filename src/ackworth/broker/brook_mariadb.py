@@ -11,15 +11,18 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
-from ackworth.broker import debian
+from ackworth.broker import debian, urls
 from ackworth.broker.brook_sqlite import MESSAGE_TABLES, RETRIES
 from ackworth.broker.contract import Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program
+from ackworth.model.errors import BadInput
 from ackworth.model.verdict import Claims
 
 DATABASE = "brook"
+PATIENCE = 5.0  # seconds: whoever waits longer waits for a server that is gone, and has not sent anything
 MARIADB, REDIS = "mariadb", "redis"
 _NODES = {"single": (MARIADB,), "with-redis": (MARIADB, REDIS)}
 _FLUSH = {"full": 1, "normal": 2, "off": 0}  # innodb_flush_log_at_trx_commit
@@ -65,6 +68,7 @@ class BrookMariadb:
     embedded = False
     topologies = tuple(_NODES)
     ports = ("client",)
+    schemes: Mapping[str, int] = {"mysql": 3306, "mysqls": 3306}
     settings: Mapping[str, Setting] = {
         "durability": Setting(
             means="when MariaDB writes and syncs its log (innodb_flush_log_at_trx_commit): both at every commit (1), "
@@ -123,8 +127,15 @@ class BrookMariadb:
         url = f"mysql://root@{HOST}:{places[MARIADB].ports['client']}/{DATABASE}"
         if REDIS in places:
             url += f"?redis={HOST}:{places[REDIS].ports['client']}"
-        # Whoever waits longer waits for a server that is gone, and has not sent anything.
-        return {"url": url, "patience": 5.0, **settings}
+        return {"url": url, "patience": PATIENCE, **settings}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path is a database that has no queue yet; `redis` is the host and port of who hands out places."""
+        found = urls.parse(url, self.schemes, ["redis"], several=True)
+        if not found.user or not found.path:
+            raise BadInput(f"{found.shown}: no user or no database in it: write it as {urls.FORM}/DATABASE")
+        options = urlencode({**found.options, **(found.tls or {})}, safe=":/")
+        return {"url": urlsplit(url)._replace(query=options).geturl(), "patience": PATIENCE, **settings}
 
 
 def server_command(data: Path, first: Path, port: int, flush: int) -> list[str]:
