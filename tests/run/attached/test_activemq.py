@@ -23,7 +23,7 @@ def secured(theirs: Theirs, place: Place) -> None:
     context = f"<sslContext><sslContext keyStore={quoteattr(store.as_uri())} keyStorePassword='changeit'/></sslContext>"
     users = f"<authenticationUser username='ann' password={quoteattr(SECRET)} groups='users'/>"
     login = f"<plugins><simpleAuthenticationPlugin><users>{users}</users></simpleAuthenticationPlugin></plugins>"
-    connector = f"<transportConnector name='tls' uri='stomp+nio+ssl://{HOST}:{place.ports['tls']}'/>"
+    connector = f"<transportConnector name='tls' uri='stomp+ssl://{HOST}:{place.ports['tls']}'/>"
     told = configuration(place, "always")
     told = told.replace("<persistenceAdapter>", f"{login}<persistenceAdapter>")
     told = told.replace("<transportConnectors>", f"{context}<transportConnectors>{connector}")

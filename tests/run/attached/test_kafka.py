@@ -44,7 +44,8 @@ def add_user(theirs: Theirs) -> None:
     """Who is known by SCRAM."""
     how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
     upsert = UserScramCredentialUpsertion("bea", how, SECRET.encode())
-    for done in admin(theirs).alter_user_scram_credentials([upsert]).values():
+    client = admin(theirs)
+    for done in client.alter_user_scram_credentials([upsert]).values():
         done.result()
 
 

@@ -105,7 +105,7 @@ def test_their_commands_end_and_start_it(tmp_path: Path, theirs: Theirs) -> None
         theirs.node.start()
         wait_until_up(theirs, theirs.links["plain"])
     assert told.end.problems == () and told.marks("fault") == told.marks("ready") == ["kill"]
-    assert_nothing_lost(told, 3_000)
+    assert_nothing_lost(told, 1_000)
 
 
 def test_a_broker_that_stays_away_keeps_what_was_made_and_that_is_said(

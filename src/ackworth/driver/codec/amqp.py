@@ -213,7 +213,8 @@ class Arguments:
         """As `table` writes it. Raises BadFrame for what it would not write."""
         inner, found = Arguments(self.take(self.number(4))), dict[str, Field]()
         while inner._at < len(inner._data):
-            found[inner.short_string()] = inner._field()
+            name = inner.short_string()
+            found[name] = inner._field()
         return found
 
     def _field(self) -> Field:
