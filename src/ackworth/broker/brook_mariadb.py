@@ -45,8 +45,9 @@ exec "$@"
 class Database(Server):
     """The server with the queue."""
 
-    def __init__(self, name: str, command: Sequence[str | Path], log: Path, port: int) -> None:
-        super().__init__(name, command, log)
+    def __init__(self, name: str, command: Sequence[str | Path], log: Path, port: int, temporary: Path) -> None:
+        # Not in a directory that is others' too: a server that starts removes what is left there, whoever left it.
+        super().__init__(name, command, log, {"TMPDIR": str(temporary)})
         self._port = port
 
     def truncate(self) -> None:
@@ -118,10 +119,11 @@ class BrookMariadb:
             return Server(name, redis_command(place.data, port), log)
         made = place.logs / f"{name}.sql"
         made.write_text(f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n")
-        data = place.data / "data"
-        data.mkdir(exist_ok=True)
+        data, temporary = place.data / "data", place.data / "tmp"
+        for folder in (data, temporary):
+            folder.mkdir(exist_ok=True)
         server = server_command(data, made, port, _FLUSH[settings["durability"]])
-        return Database(name, ["sh", "-c", _SCRIPT, "sh", str(data), *server], log, port)
+        return Database(name, ["sh", "-c", _SCRIPT, "sh", str(data), *server], log, port, temporary)
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         url = f"mysql://root@{HOST}:{places[MARIADB].ports['client']}/{DATABASE}"

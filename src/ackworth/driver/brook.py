@@ -46,13 +46,12 @@ def version(address: Address) -> str:
 
 
 def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> str | None:
+    """One that was only half made is made whole first: to open it is to make it."""
     try:
-        with _open(address, "remove", create=False) as queue:
+        with _open(address, "remove") as queue:
             if others := queue.topics().keys() - set(topics):
                 return f"the queue stays: others have made the topic {min(others)} in it"
             queue.remove()
-    except NoQueue:
-        return None
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
     for file in _files(address):

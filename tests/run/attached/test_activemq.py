@@ -78,5 +78,5 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
 
 
 class TestActiveMQ(Suite):
-    version = r"ActiveMQ/\d"
+    version = r"ActiveMQ \d"
     stays = True

@@ -74,5 +74,6 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
 
 
 class TestNats(Suite):
-    links = ("plain", "token and certificate")
+    links = ("token and certificate",)
+    version = r"nats-server \d"
     wrong = ("password", "token", "port", "authority", "no certificate", "tls to plain", "plain to tls")

@@ -78,6 +78,6 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
 
 
 class TestRabbitMQ(Suite):
-    links = ("plain", "tls", "certificate")
+    links = ("tls", "certificate")
     wrong = ("password", "virtual host", "port", "authority", "tls to plain", "plain to tls")
     version = r"RabbitMQ \d"
