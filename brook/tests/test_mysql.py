@@ -27,6 +27,7 @@ from brook import (
 )
 from brook.sql import mysql as sql
 from brook.sql.statements import OFFSET_BITS, RUNS_FROM
+from brook.stores.mysql_database import Target
 from brook.stores.mysql_session import MysqlSession, for_driver
 from brook.urls import mysql_target
 
@@ -44,12 +45,17 @@ def url(maria: MariaDb, database: str) -> str:
 
 
 def test_urls() -> None:
-    assert mysql_target("mysql://u:p%40ss@h/q") == ([("h", 3306)], "u", "p@ss", "q", None)
-    assert mysql_target("mysql://u@h1:1,h2,h3:3/q") == ([("h1", 1), ("h2", 3306), ("h3", 3)], "u", "", "q", None)
-    assert mysql_target("mysql://u@h/q?redis=r:5") == ([("h", 3306)], "u", "", "q", ("r", 5))
+    assert mysql_target("mysql://u:p%40ss@h/q") == Target([("h", 3306)], "u", "p@ss", "q")
+    assert mysql_target("mysql://u@h1:1,h2,h3:3/q") == Target([("h1", 1), ("h2", 3306), ("h3", 3)], "u", "", "q")
+    assert mysql_target("mysql://u@h/q?redis=r:5") == Target([("h", 3306)], "u", "", "q", ("r", 5))
+    secured = mysql_target("mysqls://u@h/q?redis=r&ca=/a.pem&cert=/c.pem")
+    assert (secured.redis, secured.tls) == (("r", 6379), {"ca": "/a.pem", "cert": "/c.pem"})
+    assert mysql_target("mysqls://u@h/q").tls == {}
 
 
-@pytest.mark.parametrize("url", ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b"])
+@pytest.mark.parametrize(
+    "url", ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b", "mysql://u@h/q?ca=c"]
+)
 def test_wrong_urls(url: str) -> None:
     with pytest.raises(BadUrl, match="write mysql://user:password@host") as caught:
         Brook(url)

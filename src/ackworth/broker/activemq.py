@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from ackworth.broker import debian
+from ackworth.broker import debian, urls
 from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
@@ -42,6 +42,7 @@ class ActiveMQ:
     embedded = False
     topologies = (SINGLE,)
     ports = ("stomp",)
+    schemes: Mapping[str, int] = {"stomp": 61613, "stomps": 61614}
     settings: Mapping[str, Setting] = {
         "sync": Setting(
             means="when KahaDB's journal is synced: before every receipt, every second, or never",
@@ -99,6 +100,9 @@ class ActiveMQ:
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["activemq"].ports["stomp"], "prefix": PREFIX}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        return {**urls.parse(url, self.schemes).without_path().address, "prefix": PREFIX}
 
 
 def configuration(place: Place, sync: str) -> str:

@@ -5,14 +5,16 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
-from ackworth.broker import debian, mariadb
+from ackworth.broker import debian, mariadb, urls
 from ackworth.broker.brook_sqlite import RETRIES
 from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.galera import PORTS, PROVIDER, Cluster, Member
 from ackworth.broker.mariadb import DATABASE, MariaDb
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program, not_installed
+from ackworth.model.errors import BadInput
 from ackworth.model.verdict import Claims
 
 GALERA = "galera"
@@ -37,6 +39,7 @@ class BrookMariadb:
     embedded = False
     topologies = tuple(_NODES)
     ports: tuple[str, ...] = ("client", *PORTS)
+    schemes: Mapping[str, int] = {"mysql": 3306, "mysqls": 3306}
     settings: Mapping[str, Setting] = {
         "durability": Setting(
             means="when MariaDB writes and syncs its log (innodb_flush_log_at_trx_commit): both at every commit (1), "
@@ -83,11 +86,26 @@ class BrookMariadb:
         turns = [hosts[turn:] + hosts[:turn] for turn in range(len(hosts))]
         return {
             "urls": [f"mysql://root@{','.join(turn)}/{DATABASE}{redis}" for turn in turns],
-            # Whoever waits longer waits for a server that is gone, and has not sent anything. A cluster stands still
-            # for a few seconds, until it has given up on a member that is gone.
-            "patience": 5.0 if len(hosts) == 1 else 30.0,
+            "patience": _patience(hosts),
             **settings,
         }
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path is a database that has no queue yet; `redis` is the host and port of who hands out places."""
+        found = urls.parse(url, self.schemes, ["redis"], several=True)
+        if not found.user or not found.path:
+            raise BadInput(f"{found.shown}: no user or no database in it: write it as {urls.FORM}/DATABASE")
+        options = urlencode({**found.options, **(found.tls or {})}, safe=":/")
+        hosts = urlsplit(url).netloc.split(",")
+        return {"urls": [urlsplit(url)._replace(query=options).geturl()], "patience": _patience(hosts), **settings}
+
+
+def _patience(hosts: Sequence[str]) -> float:
+    """Whoever waits longer waits for a server that is gone, and has not sent anything.
+
+    A cluster stands still for a few seconds, until it has given up on a member that is gone.
+    """
+    return 5.0 if len(hosts) == 1 else 30.0
 
 
 def _node(name: str, places: Mapping[str, Place], flush: int, cluster: Cluster) -> Server:

@@ -10,9 +10,11 @@ from typing import Any
 
 from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.process import holders, kill_and_wait, send, states, wait_until
+from ackworth.model.errors import BadInput
 from ackworth.model.verdict import Claims
 
 FILE = "brook.db"
+PATIENCE = 30.0  # seconds: whoever waits for the file's lock waits for others who work
 MESSAGE_TABLES = ("brook_run", "brook_body")
 RETRIES = Setting(
     means="when a refused message comes again: 16 times up Brook's ladder, which takes 2 h 46 min, or by 0.1 s",
@@ -66,6 +68,7 @@ class BrookSqlite:
     embedded = True
     topologies = (SINGLE,)
     ports = ()
+    schemes: Mapping[str, int] = {"sqlite": 0}
     settings: Mapping[str, Setting] = {
         "durability": Setting(
             means="when SQLite syncs the disk: at every commit, at checkpoints only, never",
@@ -101,8 +104,16 @@ class BrookSqlite:
         return DatabaseFile(name, place.data)
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
-        # Whoever waits for the file's lock waits for others who work.
-        return {"urls": [f"sqlite:///{places['database'].data / FILE}"], "patience": 30.0, **settings}
+        return {"urls": [f"sqlite:///{places['database'].data / FILE}"], "patience": PATIENCE, **settings}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path of a file that is not there yet, as Brook has it: sqlite:///relative or sqlite:////absolute."""
+        path = url.removeprefix("sqlite:///")
+        if path == url or not path:
+            raise BadInput(f"--attach {url}: names no file: write sqlite:///relative/path.db or sqlite:////absolute.db")
+        if not (folder := Path(path).absolute().parent).is_dir():
+            raise BadInput(f"--attach {url}: there is no directory {folder}: create it")
+        return {"urls": [f"sqlite:///{Path(path).absolute()}"], "patience": PATIENCE, **settings}
 
 
 BROKER = BrookSqlite()

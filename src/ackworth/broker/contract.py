@@ -130,10 +130,13 @@ class Selective(Protocol):
 class Attachable(Protocol):
     """A broker of which a user's own can be attached to. Its driver must be a `Guest`."""
 
-    schemes: tuple[str, ...]  # how the URLs begin
+    schemes: Mapping[str, int]  # how the URLs begin, and the usual port: without TLS, with TLS
 
-    def attached(self, url: str) -> dict[str, Any]:
-        """What the driver needs to reach the broker at a URL, credentials included. Raises BadInput."""
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """What the driver needs to reach the broker at a URL (see `urls`), credentials included. Raises BadInput.
+
+        name: of whatever the trial makes there, if it is not a topic or a group: nobody else's is called so.
+        """
         ...
 
 

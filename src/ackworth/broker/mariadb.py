@@ -45,10 +45,13 @@ class MariaDb(Server):
         port: int,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(name, command, log, environment)
+        temporary = data.parent / "tmp"
+        # Not in a directory that is others' too: a server that starts removes what is left there, whoever left it.
+        super().__init__(name, command, log, {"TMPDIR": str(temporary), **(environment or {})})
         self.data = data
         self._port = port
-        data.mkdir(exist_ok=True)
+        for folder in (data, temporary):
+            folder.mkdir(exist_ok=True)
 
     def start(self) -> None:
         self._launch(self._making(self._command))

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ackworth.broker import debian
+from ackworth.broker import debian, urls
 from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program, not_installed
@@ -33,6 +33,7 @@ class NatsJetStream:
     embedded = False
     topologies = (SINGLE,)
     ports = ("client",)
+    schemes: Mapping[str, int] = {"nats": 4222, "natss": 4222}
     settings: Mapping[str, Setting] = {
         "sync": Setting(
             means="how often files are synced: every two minutes, or before every ack (nats-server 2.10 or later)",
@@ -81,6 +82,11 @@ class NatsJetStream:
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["nats"].ports["client"], "stream": STREAM}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """A user without a password, or a password without a user, is a token."""
+        found = urls.parse(url, self.schemes)
+        return {**found.without_path().address, "stream": name}
 
 
 def version() -> tuple[int, ...]:

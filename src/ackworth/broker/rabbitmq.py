@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ackworth.broker import debian
+from ackworth.broker import debian, urls
 from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
@@ -40,6 +40,7 @@ class RabbitMQ:
     embedded = False
     topologies = (SINGLE,)
     ports = ("client", "epmd", "distribution")
+    schemes: Mapping[str, int] = {"amqp": 5672, "amqps": 5671}
     settings: Mapping[str, Setting] = {
         "queue": Setting(
             means="the kind of the queues: replicated (here on one node), or classic with its old or its new files",
@@ -86,6 +87,21 @@ class RabbitMQ:
             "port": places["rabbit"].ports["client"],
             "user": "guest",
             "password": "guest",
+            "host_name": "/",
+            "exchange": "ackworth",
+            "arguments": _QUEUES[settings["queue"]],
+        }
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path is the virtual host. A certificate without a user is the user (EXTERNAL); nobody is `guest`."""
+        found = urls.parse(url, self.schemes)
+        nobody = found.user is None and "cert" not in (found.tls or {})
+        login = {"user": "guest", "password": "guest"} if nobody else {}
+        return {
+            **found.address,
+            **login,
+            "host_name": found.path or "/",
+            "exchange": name,
             "arguments": _QUEUES[settings["queue"]],
         }
 

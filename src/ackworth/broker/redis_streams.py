@@ -60,7 +60,7 @@ class RedisStreams:
     embedded = False
     topologies = (SINGLE,)
     ports = ("client",)
-    schemes = ("redis", "rediss")
+    schemes: Mapping[str, int] = {"redis": 6379, "rediss": 6379}
     settings: Mapping[str, Setting] = {
         "appendonly": Setting(
             means="when the append-only file is synced: before every answer, every second, or there is none",
@@ -110,13 +110,13 @@ class RedisStreams:
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["redis"].ports["client"]}
 
-    def attached(self, url: str) -> dict[str, Any]:
-        """redis://[user[:password]@]host[:port][/database], with TLS rediss://…[?ca=/path/of/authority.pem]."""
-        found = urls.parse(url, port=6379)
-        database = found.path.strip("/") or "0"
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path is the number of a database."""
+        found = urls.parse(url, self.schemes)
+        database = found.path or "0"
         if not database.isdigit():
             raise BadInput(f"{found.shown}: the path of the URL is the number of a database, not '{database}'")
-        return {**found.address, "database": int(database), "tls": url.startswith("rediss:")}
+        return {**found.address, "database": int(database)}
 
 
 def configuration(place: Place, appendonly: str) -> str:

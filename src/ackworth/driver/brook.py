@@ -6,14 +6,17 @@ Which errors are definite is Brook's own word: whatever derives from its `Refuse
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered
 from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
+from ackworth.model.errors import Unavailable
 from ackworth.model.outcome import Outcome
-from brook import LADDER, Batch, Brook, BrookError, LeaseLost, Piece, Refused, Run
+from brook import LADDER, Batch, Brook, BrookError, LeaseLost, NoQueue, NotDurable, Piece, Refused, Run
 
 REASONS = ("", "no answer in time", "the database refused it", "the database failed midway")
 _REFUSED, _FAILED = 2, 3
@@ -30,6 +33,36 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
                 queue.subscribe(group, topics)
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
+
+
+def version(address: Address) -> str:
+    """A queue that is there is not a trial's: in the end a trial removes the whole queue."""
+    try:
+        if not any(file.exists() for file in _files(address)):
+            _open({**address, "durability": "off"}, "version", create=False).close()
+    except NoQueue as found:
+        return f"brook {metadata.version('brook-queue')}, {found.server}"
+    raise ConnectionLost("something is there already, and a trial removes its queue: name a place without one", _FAILED)
+
+
+def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> str | None:
+    """One that was only half made is made whole first: to open it is to make it."""
+    try:
+        with _open(address, "remove") as queue:
+            if others := queue.topics().keys() - set(topics):
+                return f"the queue stays: others have made the topic {min(others)} in it"
+            queue.remove()
+    except BrookError as error:
+        raise ConnectionLost(str(error), _FAILED) from error
+    for file in _files(address):
+        file.unlink(missing_ok=True)
+    return None
+
+
+def _files(address: Address) -> list[Path]:
+    """Those of a SQLite database."""
+    _, sqlite, path = address["urls"][0].partition("sqlite:///")
+    return [Path(f"{path}{end}") for end in ("", "-wal", "-shm", "-door")] if sqlite else []
 
 
 class Sender:
@@ -135,7 +168,7 @@ def _index(ids: list[int]) -> Int64s:
     return index
 
 
-def _open(address: Address, name: str, number: int = 0) -> Brook:
+def _open(address: Address, name: str, number: int = 0, *, create: bool = True) -> Brook:
     """Clients begin at one server after the other, by their number."""
     urls = address["urls"]
     try:
@@ -145,7 +178,12 @@ def _open(address: Address, name: str, number: int = 0) -> Brook:
             client=name,
             ladder=_LADDERS[address["retries"]],
             patience=address["patience"],
+            create=create,
         )
+    except NoQueue:
+        raise
+    except NotDurable as error:
+        raise Unavailable(str(error)) from error  # not in a while either
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
 

@@ -82,14 +82,15 @@ class Conductor:
         self._faults = {fault.kind: faults.find(fault.kind) for fault in trial.plan.faults}
         self._schedule = Schedule(trial.plan.faults, trial.plan.workload, seed)
         self._chance = random.Random(f"{seed}/nodes")
-        # A user's own broker has other topics too, and not every broker takes every character.
-        prefix = f"ackworth-{run}-{zlib.crc32(trial.name.encode()):08x}" if attachment else "topic"
-        self._topics = [f"{prefix}-{i:03d}" for i in range(trial.plan.workload.topics)]
-        self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
+        # A user's own broker has other topics and groups too, and not every broker takes every character.
+        own = f"ackworth-{run}-{zlib.crc32(trial.name.encode()):08x}"
+        prefix = f"{own}-" if attachment else ""
+        self._topics = [f"{prefix}topic-{i:03d}" for i in range(trial.plan.workload.topics)]
+        self._groups = [f"{prefix}group-{i}" for i in range(trial.plan.workload.groups)]
         self._notes: list[str] = []
         self._attachment = attachment
         self._stage = (
-            Attached(attachment, self._topics, self._notes)
+            Attached(attachment, attachment.address(self._settings, own), self._topics, self._groups, self._notes)
             if attachment
             else Stage(
                 self._directory, self._broker, self._settings, trial.plan.broker.topology, list(self._faults.values())

@@ -140,6 +140,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 HAS_SCHEMA = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'brook_schema'"
 
+TABLES = """
+    SELECT table_name FROM information_schema.tables
+    WHERE table_schema = DATABASE() AND left(table_name, 6) = 'brook_'
+"""
+
 # Never back, if a newer Brook is at it too.
 REACHED = "UPDATE brook_schema SET version = greatest(version, ?)"
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from brook.model import Durability
 from brook.packing import Run
+from brook.sql import mysql as sql
 from brook.stores.base import Writer
 from brook.stores.mysql_database import MysqlDatabase, Target
 from brook.stores.mysql_inbox import CallersTransaction, admit, append, append_at
@@ -40,6 +41,11 @@ class MysqlStore(SqlStore):
 
     def within(self, connection: object) -> Writer:
         return CallersTransaction(self._server, self, connection, self._server.queue, str(self._server.target))
+
+    def remove(self) -> None:
+        if self._places is not None:
+            self._places.forget(self.topics().values())
+        self._drop(sql.TABLES)
 
     def close(self) -> None:
         if self._places is not None:

@@ -14,12 +14,23 @@ import functools
 import importlib
 import math
 import os
+import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from brook.errors import BadUrl, BrookError, Closed, MissingDriver, NotDurable, SchemaTooNew, StoreFailed, Unreachable
+from brook.errors import (
+    BadUrl,
+    BrookError,
+    Closed,
+    MissingDriver,
+    NoQueue,
+    NotDurable,
+    SchemaTooNew,
+    StoreFailed,
+    Unreachable,
+)
 from brook.model import Durability
 from brook.sql import mysql as sql
 from brook.sql.statements import SCHEMA_VERSION
@@ -43,6 +54,7 @@ class Target(NamedTuple):
     password: str
     database: str
     redis: tuple[str, int] | None = None  # hands out places
+    tls: Mapping[str, str] | None = None  # files: ca, cert, key, as far as they are named; None: no TLS is asked for
 
     def __str__(self) -> str:
         hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
@@ -54,6 +66,7 @@ class MysqlDatabase:
         self.target = target
         self._patience = patience
         self._driver = _driver()
+        self._tls = None if target.tls is None else _context(**target.tls)
         self._idle: list[Any] = []
         self._host = 0
         self._longest = _LEAST_PACKET
@@ -181,6 +194,7 @@ class MysqlDatabase:
             connect_timeout=max(math.ceil(self._patience), 1),
             read_timeout=self._patience + ANSWER_WITHIN,
             write_timeout=self._patience + ANSWER_WITHIN,
+            ssl=self._tls,
             client_flag=self._driver.constants.CLIENT.MULTI_STATEMENTS,
             # Sums come as decimals; ours are whole.
             conv={**self._driver.converters.conversions, _NEWDECIMAL: int},
@@ -200,20 +214,25 @@ class MysqlDatabase:
     def _examine(self, wanted: Durability) -> str:
         """Whether the server is what we need; the collation that it knows."""
         self._put_back(self._connect())  # at once or not at all: a URL may be wrong
-        ((version, self._longest, flushing, log_is_safe),) = self.read(lambda db: db.rows(sql.SERVER))
+        ((self._version, self._longest, flushing, log_is_safe),) = self.read(lambda db: db.rows(sql.SERVER))
         kept = _KEPT[flushing] if log_is_safe else "normal"
         if _LEVELS[kept] < _LEVELS[wanted]:
             raise NotDurable(
                 f"{self.target}: its innodb_flush_log_at_trx_commit={flushing} and sync_binlog keep what durability="
                 f"{kept!r} promises, not {wanted!r}: set both to 1 on the server, or open with durability={kept!r}"
             )
-        return sql.MARIADB_COLLATION if "MariaDB" in version else sql.MYSQL_COLLATION
+        return sql.MARIADB_COLLATION if "MariaDB" in self._version else sql.MYSQL_COLLATION
+
+    def _server(self) -> str:
+        """'MariaDB 10.11.6' from '10.11.6-MariaDB-0+deb12u1'."""
+        return f"{'MariaDB' if 'MariaDB' in self._version else 'MySQL'} {self._version.partition('-')[0]}"
 
     def _migrate(self, collation: str, create: bool) -> None:
         """Bring the schema to the version of this Brook."""
         version, newest = self.read(_schema_version), len(sql.MIGRATIONS)
         if not version and not create:
-            raise BadUrl(f"{self.target}: there is no queue in this database: give the URL of a queue that exists")
+            why = f"{self.target}: there is no queue in this database: give the URL of a queue that exists"
+            raise NoQueue(why, self._server())
         if version > newest:
             raise SchemaTooNew(
                 f"{self.target}: has schema version {version}, this Brook knows up to {newest}: use a newer Brook"
@@ -231,6 +250,17 @@ def _schema_version(db: Session) -> int:
 
 def _run(statement: str, parameters: Sequence[object], db: Session) -> None:
     db.rows(statement, parameters)
+
+
+def _context(ca: str | None = None, cert: str | None = None, key: str | None = None) -> ssl.SSLContext:
+    """The server is signed by the authority in a file, or by one that the system trusts; we show a certificate."""
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if cert is not None:
+            context.load_cert_chain(cert, key)
+    except OSError as error:
+        raise BadUrl(f"{ca}, {cert}, {key}: {error}: name files with certificates, and the key of yours") from error
+    return context
 
 
 def _driver() -> Any:

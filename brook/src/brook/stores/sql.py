@@ -178,6 +178,15 @@ class SqlStore:
     def close(self) -> None:
         self._database.close()
 
+    def _drop(self, tables: str) -> None:
+        """tables: a statement that names them."""
+
+        def drop(db: Session) -> None:
+            for (name,) in db.rows(tables):
+                db.change(f"DROP TABLE {name}", ())
+
+        self._database.write(drop)
+
     def _look(self, work: Callable[[Session], Result]) -> Result:
         """Read what depends on what has been sent."""
         self._admit()
