@@ -2,20 +2,24 @@
 
 1. A send is put in the queue. Then whoever gets the turn commits all that is in the queue, for everybody.
    A lone sender gets it at once; while one thread waits for the disk, the others' messages gather.
-2. Who does not get the turn sleeps. The thread that had it wakes one of those whose messages it committed;
-   each one woken wakes the next of them, and the last wakes the first in the queue, to take the turn.
-   Waking all at once would make them fight for the interpreter. Until that round is over nobody takes
-   the turn, so that those who are back with another message by then go with the next commit.
-3. All waking is for speed alone: a sleeper looks after itself every NAP seconds, so that a thread which is
+2. Who does not get the turn sleeps. The thread that had it wakes the first in the queue, to take it, and one of those
+   whose messages it committed; each one woken wakes the next of them. Waking all at once would make them fight for
+   the interpreter.
+3. Where waking all takes less time than a commit, nobody takes the turn before, so that those who are back with another
+   message by then go with the next commit: with a slow disk a commit then has twice as many. With a fast one they
+   are woken while the next commit is under way.
+4. All waking is for speed alone: a sleeper looks after itself every NAP seconds, so that a thread which is
    interrupted halfway leaves nobody asleep for good.
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import threading
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
 
 from brook.errors import BrookError, Forbidden, StoreFailed
 from brook.packing import Body, Extra, Run, pack
@@ -68,6 +72,8 @@ class GroupCommit:
         self._queue: deque[_Send] = deque()
         self._turn = threading.Lock()
         self._waking = False
+        self._committed = 0.0  # when the last commit was over
+        self._commit_takes = self._waking_takes = 0.0
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
@@ -97,30 +103,36 @@ class GroupCommit:
         try:
             if not mine.settled:
                 sends = [self._queue.popleft() for _ in range(len(self._queue))]
-                self._waking = len(sends) > 1
                 for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
                     send.neighbour = neighbour
+                begin = time.perf_counter()
                 _commit(sends, self._append, self._process)
+                self._committed = time.perf_counter()
+                self._commit_takes = self._committed - begin
+                self._waking = len(sends) > 1 and self._waking_takes < self._commit_takes
         finally:
             self._turn.release()
+            if not self._waking:
+                self._wake_first()
 
     def _wake_after(self, send: _Send) -> None:
         if send.neighbour is not None:
             send.neighbour.wake()
             return
+        self._waking_takes = time.perf_counter() - self._committed
         self._waking = False
+        self._wake_first()
+
+    def _wake_first(self) -> None:
         # The first in the queue may be taken by another turn between a look and a grasp.
         with contextlib.suppress(IndexError):
             self._queue[0].wake()
 
 
 def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
-    many = [send for send in sends if isinstance(send, _SendRuns)]
-    packed = list(_packed((send for send in sends if isinstance(send, _SendOne)), process))
-    runs = [run for send in many for run in signed(send.runs, process, [send.thread])]
-    runs += [run for _, their_runs in packed for run in their_runs]
+    parts = _packed(sends, process)
     try:
-        firsts = iter(append(runs))
+        firsts = iter(append([run for _, runs in parts for run in runs]))
     except Forbidden as error:
         # Nothing was stored; those whose topics may be written to must not suffer.
         if len(sends) == 1:
@@ -133,31 +145,42 @@ def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], proces
         for send in sends:
             send.error = _for_others(error)
         raise
-    for send in many:
-        send.offsets = [next(firsts) for _ in send.runs]
-    for ones, their_runs in packed:
-        first, *_ = [next(firsts) for _ in their_runs]
-        for offset, one in enumerate(ones, first):
-            one.offsets = [offset]
+    for theirs, runs in parts:
+        offsets = list(itertools.islice(firsts, len(runs)))
+        if isinstance(theirs[0], _SendRuns):
+            theirs[0].offsets = offsets
+        else:
+            for offset, one in enumerate(theirs, offsets[0]):
+                one.offsets = [offset]
 
 
-def _packed(sends: Iterator[_SendOne], process: str) -> Iterator[tuple[list[_SendOne], list[Run]]]:
-    """The single messages of each topic, and the runs that they make."""
-    by_topic: defaultdict[int, list[_SendOne]] = defaultdict(list)
+def _packed(sends: list[_Send], process: str) -> list[tuple[list[_Send], list[Run]]]:
+    """Those who send, with their runs: the single messages of a topic together."""
+    by_topic: dict[int, list[_SendOne]] = {}
+    parts: list[tuple[list[_Send], list[Run]]] = []
     for send in sends:
-        by_topic[send.topic].append(send)
+        if isinstance(send, _SendOne):
+            by_topic.setdefault(send.topic, []).append(send)
+        elif isinstance(send, _SendRuns):
+            parts.append(([send], signed(send.runs, process, [send.thread])))
     for topic, ones in by_topic.items():
         runs = pack(topic, [one.body for one in ones], [one.extra for one in ones])
-        yield ones, signed(runs, process, [one.thread for one in ones])
+        parts.append(([*ones], signed(runs, process, [one.thread for one in ones])))
+    return parts
 
 
 def signed(runs: Sequence[Run], process: str, threads: list[str]) -> list[Run]:
     """The runs with who sent them: one thread all of them, or one each message."""
     if len(set(threads)) == 1:
-        sender = json.dumps([process, threads[0]])
+        sender = _sender(process, threads[0])
         return [run._replace(sender=sender) for run in runs]
     names = iter(threads)
     return [run._replace(sender=json.dumps([process, *itertools.islice(names, run.messages)])) for run in runs]
+
+
+@functools.lru_cache(maxsize=1000)
+def _sender(process: str, thread: str) -> str:
+    return json.dumps([process, thread])
 
 
 def _for_others(error: BaseException) -> BrookError:

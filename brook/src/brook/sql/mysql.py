@@ -35,8 +35,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             sent BIGINT NOT NULL, -- milliseconds of the wall clock
             body BIGINT NOT NULL,
             bytes BIGINT NOT NULL,
-            sender LONGTEXT -- JSON, [host/pid, thread] or [host/pid, thread of each message]
+            sender LONGTEXT, -- JSON, [host/pid, thread] or [host/pid, thread of each message]
+            data LONGBLOB, -- of a small run that is committed alone, the bodies are with it, and body is 0
+            sizes LONGBLOB,
+            extras LONGTEXT
         ) {_TABLE}""",
+        # SQLite has no such column of the topic.
+        "CREATE OR REPLACE SQL SECURITY INVOKER VIEW brook_end AS SELECT id AS topic, next FROM brook_topic",
         f"""CREATE TABLE IF NOT EXISTS brook_body (
             id BIGINT PRIMARY KEY,
             data LONGBLOB NOT NULL, -- the bodies, back to back

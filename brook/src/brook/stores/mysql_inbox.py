@@ -50,7 +50,7 @@ def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
     if any(is_waiting for *_, is_waiting in rows):
         while waiting := db.rows(sql.inbox_of(topics), (MANY,)):
             _place(db, nexts, waiting)
-    return writing.store(db, nexts, runs, now)
+    return _store(db, nexts, runs, now)
 
 
 def append_at(
@@ -62,7 +62,7 @@ def append_at(
             raise Disagreed(f"topic {topic}: {first} is not its next offset")
     if db.rows(sql.inbox_of(proposed), (1,)):
         raise Disagreed("what is in the inbox comes first")
-    return writing.store(db, proposed, runs, now)
+    return _store(db, proposed, runs, now)
 
 
 def _admit(topics: Collection[int], db: Session) -> None:
@@ -72,13 +72,19 @@ def _admit(topics: Collection[int], db: Session) -> None:
     writing.move_offsets(db, nexts)
 
 
+def _store(db: Session, nexts: dict[int, int], runs: Sequence[Run], now: float) -> list[int]:
+    firsts = writing.store(db, nexts, runs, now)
+    writing.move_offsets(db, nexts)
+    return firsts
+
+
 def _place(db: Session, nexts: dict[int, int], runs: Sequence[Row]) -> None:
     firsts = writing.hand_out(nexts, [(topic, count) for _, topic, count, *_ in runs])
     for first, (each, topic, count, sent, size, sender, extras) in zip(firsts, runs, strict=True):
         place = to_place(topic, first)
         db.change(sql.ADMIT_BODY, (place, each))
-        db.change(statements.ADD_RUN, (place, count, sent, place, size, sender))
-        labels.add(db, [(place, extras)])
+        db.change(statements.ADD_RUN, (place, count, sent, place, size, sender, None, None, None))
+        labels.add(db, [(place, extras)] if extras else [])
         db.change(sql.DROP_FROM_INBOX, (each,))
 
 

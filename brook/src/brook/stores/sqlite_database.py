@@ -41,7 +41,7 @@ from brook.model import Durability
 from brook.sql import sqlite as sql
 from brook.sql.statements import SCHEMA_VERSION, SET_SCHEMA_VERSION
 from brook.stores.session import SMALL, Result, Session
-from brook.stores.sqlite_session import SqliteSession
+from brook.stores.sqlite_session import Ends, SqliteSession
 
 # Between two looks at a lock that others have. The same for all, so that all have the same chance.
 PAUSE = 0.00005
@@ -77,6 +77,7 @@ class SqliteDatabase:
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._logged = 0
+        self._told: Ends | None = None
         self._pid: int | None = os.getpid()
         if not path.parent.is_dir():
             raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
@@ -93,17 +94,19 @@ class SqliteDatabase:
             self._door = path.with_name(f"{path.name}-door").open("w")
             unless_opened.pop_all()
 
-    def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
+    def write(self, work: Callable[[SqliteSession], Result], size: int = SMALL) -> Result:
         with self.translated(), self._write_lock:
             self.check_open()
             self._begin()
+            session, self._told = SqliteSession(self._writer, self._told), None
             try:
-                result = work(SqliteSession(self._writer))
+                result = work(session)
                 self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
+            self._told = session.to_tell
             self._logged += size
             if self._logged > LOG_BYTES:
                 self._copy_log()
