@@ -228,7 +228,7 @@ def test_connections_that_the_server_has_closed(maria: MariaDb, database: str, u
 @pytest.mark.parametrize("tables", [["run"], ["body"], ["run", "body"]])
 def test_truncated_messages_leave_groups_working(maria: MariaDb, database: str, url: str, tables: list[str]) -> None:
     with Brook(url) as mq:
-        mq.append(["t"] * 10, [b"x"] * 10)
+        mq.append(["t"] * 10, [bytes(1000)] * 10)
         mq.subscribe("g")
         claimed = mq.receive("g", max_messages=4)
         for table in tables:

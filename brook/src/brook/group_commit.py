@@ -30,12 +30,13 @@ NAP = 0.05
 class _Send:
     """What one thread wants stored, and the offsets or the error that it is waiting for."""
 
-    __slots__ = ("asleep", "error", "neighbour", "offsets", "thread")
+    __slots__ = ("asleep", "error", "neighbour", "offsets", "taken", "thread")
 
     def __init__(self) -> None:
         self.offsets: list[int] | None = None
         self.error: BrookError | None = None
         self.neighbour: _Send | None = None  # the next to be woken
+        self.taken = False  # by somebody who commits it
         self.thread = threading.current_thread().name
         self.asleep = threading.Lock()
         self.asleep.acquire()
@@ -66,11 +67,13 @@ class _SendRuns(_Send):
 
 
 class GroupCommit:
-    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "") -> None:
+    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "", turns: int = 1) -> None:
+        """turns: so many commits may be under way at once."""
         self._append = append
         self._process = process
         self._queue: deque[_Send] = deque()
-        self._turn = threading.Lock()
+        self._turns = [threading.Lock() for _ in range(turns)]
+        self._gathering = threading.Lock()
         self._waking = False
         self._committed = 0.0  # when the last commit was over
         self._commit_takes = self._waking_takes = 0.0
@@ -89,8 +92,9 @@ class GroupCommit:
             if self._waking:
                 send.asleep.acquire(timeout=NAP)
             while not send.settled:
-                if self._turn.acquire(blocking=False):
-                    self._take_turn(send)
+                turn = None if send.taken else self._free_turn()
+                if turn:
+                    self._take(turn, send)
                 else:
                     send.asleep.acquire(timeout=NAP)
         finally:
@@ -99,11 +103,16 @@ class GroupCommit:
             raise send.error or AssertionError("settled without a result")
         return send.offsets
 
-    def _take_turn(self, mine: _Send) -> None:
+    def _free_turn(self) -> "threading.Lock | None":
+        for turn in self._turns:
+            if turn.acquire(blocking=False):
+                return turn
+        return None
+
+    def _take(self, turn: threading.Lock, mine: _Send) -> None:
         try:
-            if not mine.settled:
-                sends = [self._queue.popleft() for _ in range(len(self._queue))]
-                for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
+            if sends := self._gathered(mine):
+                for send, neighbour in itertools.pairwise(sends):
                     send.neighbour = neighbour
                 begin = time.perf_counter()
                 _commit(sends, self._append, self._process)
@@ -111,9 +120,19 @@ class GroupCommit:
                 self._commit_takes = self._committed - begin
                 self._waking = len(sends) > 1 and self._waking_takes < self._commit_takes
         finally:
-            self._turn.release()
+            turn.release()
             if not self._waking:
                 self._wake_first()
+
+    def _gathered(self, mine: _Send) -> list[_Send]:
+        """All that is in the queue, mine first; nothing if mine is in another's hands."""
+        with self._gathering:
+            if mine.taken:
+                return []
+            sends = [self._queue.popleft() for _ in range(len(self._queue))]
+            for send in sends:
+                send.taken = True
+        return [mine, *(send for send in sends if send is not mine)]
 
     def _wake_after(self, send: _Send) -> None:
         if send.neighbour is not None:

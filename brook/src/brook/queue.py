@@ -81,7 +81,9 @@ class Brook:
         self._alerts = Alerts(on_alert, lambda: self.settings.alert_url)
         self._archive = Archive(self._store, self._topics)
         self._upkeep = Upkeep(self._store, self._settings, self.client, clock)
-        commit = GroupCommit(lambda runs: self._store.append(runs, clock()), short_name(self.client))
+        commit = GroupCommit(
+            lambda runs: self._store.append(runs, clock()), short_name(self.client), self._store.appends_at_once
+        )
         self._sender = Sender(commit, Packer(self._topics, self._settings))
 
     def __enter__(self) -> Self:

@@ -171,11 +171,19 @@ LOCK_CATALOGUE = "UPDATE brook_schema SET turn = turn + 1"
 
 LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE id = ?"
 
-# --- places that Redis proposes
+# --- places that are taken without a look: the next, or those that Redis proposes
 
+# The server tells the first with its answer, and LAST_INSERT_ID() tells the next statement.
 TAKE_PLACES = """
-    UPDATE brook_topic SET next = next + :count
-    WHERE id = :topic AND next = :first AND rule IN ('read-write', 'write-only')
+    UPDATE brook_topic SET next = LAST_INSERT_ID(next) + :count
+    WHERE id = :topic AND next = coalesce(:first, next) AND rule IN ('read-write', 'write-only')
+      AND NOT EXISTS (SELECT 1 FROM brook_inbox WHERE topic = :topic)
+"""
+
+# Of a topic that begins at a place; if the statement before, which took the places, found it as it should be.
+ADD_SMALL_RUN = """
+    INSERT INTO brook_run (place, count, sent, body, bytes, sender, data, sizes)
+    SELECT :begin + LAST_INSERT_ID(), :count, :sent, 0, :bytes, :sender, :data, :sizes FROM DUAL WHERE ROW_COUNT() = 1
 """
 
 # --- the inbox

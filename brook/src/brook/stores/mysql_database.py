@@ -14,6 +14,7 @@ import functools
 import importlib
 import math
 import os
+import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from brook.model import Durability
 from brook.sql import mysql as sql
 from brook.sql.statements import SCHEMA_VERSION
 from brook.stores.mysql_errors import CONFLICTS, LOST, code_of, translated
-from brook.stores.mysql_session import MysqlSession, for_driver
+from brook.stores.mysql_session import MysqlSession, Outcome, for_driver
 from brook.stores.session import SMALL, Result, Session
 
 PAUSE = 0.01  # seconds before another attempt
@@ -64,12 +65,16 @@ class MysqlDatabase:
         self.queue = str(self.read(lambda db: db.rows(sql.QUEUE))[0][0])
 
     def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
-        def attempt(connection: Any) -> Result:
+        return self.write_and_tell(work)[0]
+
+    def write_and_tell(self, work: Callable[[Session], Result]) -> tuple[Result, list[Outcome]]:
+        """As write; and what those statements did that travelled with the commit, from BEGIN to COMMIT if all did."""
+
+        def attempt(connection: Any) -> tuple[Result, list[Outcome]]:
             with connection.cursor() as cursor:
                 session = MysqlSession(cursor, self._longest, transaction=True)
                 result = work(session)
-                self._commit(session)
-                return result
+                return result, self._commit(session)
 
         return self._patiently(attempt)
 
@@ -109,9 +114,9 @@ class MysqlDatabase:
                     self._host = (self._host + 1) % len(self.target.hosts)
             time.sleep(PAUSE)
 
-    def _commit(self, session: MysqlSession) -> None:
+    def _commit(self, session: MysqlSession) -> list[Outcome]:
         try:
-            session.commit()
+            return session.commit()
         except self._driver.Error as error:
             if code_of(error) not in LOST:
                 raise
@@ -135,8 +140,12 @@ class MysqlDatabase:
         self._put_back(connection)
 
     def _idle_connection(self) -> Any:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None or _is_quiet(connection):
+                return connection
+            _close(connection)
 
     def _roll_back(self, connection: Any) -> None:
         try:
@@ -240,6 +249,13 @@ def _driver() -> Any:
 
 def _is_servers(error: BaseException) -> bool:
     return 1000 <= code_of(error) < 2000
+
+
+def _is_quiet(connection: Any) -> bool:
+    """An idle connection has nothing to read, unless the server has closed it: better to know before COMMIT is sent."""
+    poll = select.poll()
+    poll.register(connection._sock, select.POLLIN)
+    return not poll.poll(0)
 
 
 def _close(connection: Any) -> None:

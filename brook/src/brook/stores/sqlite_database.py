@@ -46,8 +46,10 @@ from brook.stores.sqlite_session import Ends, SqliteSession
 # Between two looks at a lock that others have. The same for all, so that all have the same chance.
 PAUSE = 0.00005
 
-# The log is copied once about so much has been written to it. Small enough to stay in memory.
-LOG_BYTES = 8 * 1024 * 1024
+# The log is copied once about so much has been written to it, or after so many commits. Small enough to stay in memory;
+# and where commits are small the log stays short, because the first time that it grows to a length, each sync takes
+# up to twice as long as when what is there already is overwritten.
+LOG_BYTES, LOG_COMMITS = 8 * 1024 * 1024, 128
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
@@ -107,7 +109,7 @@ class SqliteDatabase:
                     self._writer.execute("ROLLBACK")
                 raise
             self._told = session.to_tell
-            self._logged += size
+            self._logged += max(size, LOG_BYTES // LOG_COMMITS)
             if self._logged > LOG_BYTES:
                 self._copy_log()
             return result

@@ -54,12 +54,17 @@ def _add_group(db: Session, name: str, all_topics: bool, ordered: bool | None, t
     return old.id
 
 
+def is_small(runs: Sequence[Run]) -> bool:
+    """Whether it is one run that has its bodies with it."""
+    return len(runs) == 1 and len(runs[0].data) <= SMALL_RUN
+
+
 def store(db: Session, nexts: dict[int, int], runs: Sequence[Run], now: float) -> list[int]:
     """nexts: the next offset of each topic, for us to hand out; the first offset of each run."""
     firsts = hand_out(nexts, [(run.topic, run.messages) for run in runs])
     placed = [(to_place(run.topic, first), run) for first, run in zip(firsts, runs, strict=True)]
     sent = int(now * 1000)
-    if len(runs) == 1 and len(runs[0].data) <= SMALL_RUN:
+    if is_small(runs):
         ((place, run),) = placed
         db.change(sql.ADD_RUN, (*_described(place, run, sent, 0), run.data, run.sizes, run.extras))
     else:
