@@ -1,7 +1,7 @@
 """Many sends, one commit.
 
 1. A send is put in the queue. Then whoever gets the turn commits all that is in the queue, for everybody.
-   A lone sender gets it at once; while one thread waits for the disk, the others' messages gather.
+   A lone sender gets it at once, without a queue; while one waits for the disk, the others' messages gather.
 2. Who does not get the turn sleeps. The thread that had it wakes the first in the queue, to take it, and one of those
    whose messages it committed; each one woken wakes the next of them. Waking all at once would make them fight for
    the interpreter.
@@ -80,7 +80,13 @@ class GroupCommit:
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
-        return self._settle(_SendOne(topic, body, extra))[0]
+        turn = None if self._queue or self._waking else self._free_turn()
+        if turn is None:
+            return self._settle(_SendOne(topic, body, extra))[0]
+        try:
+            return self._append([_lone(topic, body, extra, self._process)])[0]
+        finally:
+            self._pass_on(turn)
 
     def runs(self, runs: Sequence[Run]) -> list[int]:
         """Store the runs; the first offset of each."""
@@ -120,9 +126,12 @@ class GroupCommit:
                 self._commit_takes = self._committed - begin
                 self._waking = len(sends) > 1 and self._waking_takes < self._commit_takes
         finally:
-            turn.release()
-            if not self._waking:
-                self._wake_first()
+            self._pass_on(turn)
+
+    def _pass_on(self, turn: threading.Lock) -> None:
+        turn.release()
+        if not self._waking:
+            self._wake_first()
 
     def _gathered(self, mine: _Send) -> list[_Send]:
         """All that is in the queue, mine first; nothing if mine is in another's hands."""
@@ -143,9 +152,10 @@ class GroupCommit:
         self._wake_first()
 
     def _wake_first(self) -> None:
-        # The first in the queue may be taken by another turn between a look and a grasp.
-        with contextlib.suppress(IndexError):
-            self._queue[0].wake()
+        if self._queue:
+            # It may be taken by another turn between a look and a grasp.
+            with contextlib.suppress(IndexError):
+                self._queue[0].wake()
 
 
 def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
@@ -186,6 +196,11 @@ def _packed(sends: list[_Send], process: str) -> list[tuple[list[_Send], list[Ru
         runs = pack(topic, [one.body for one in ones], [one.extra for one in ones])
         parts.append(([*ones], signed(runs, process, [one.thread for one in ones])))
     return parts
+
+
+def _lone(topic: int, body: Body, extra: Extra | None, process: str) -> Run:
+    extras = json.dumps([extra]) if extra else None
+    return Run(topic, 1, body, None, extras, _sender(process, threading.current_thread().name))
 
 
 def signed(runs: Sequence[Run], process: str, threads: list[str]) -> list[Run]:

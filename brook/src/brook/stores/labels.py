@@ -17,8 +17,6 @@ LONGEST = 255
 
 def add(db: Session, placed: Collection[tuple[int, str | None]]) -> None:
     """Of new runs: their places, and the extras of their messages."""
-    if not placed:
-        return
     rows = {(place >> sql.BLOCK_BITS, label[:LONGEST], place) for place, extras in placed for label in labels(extras)}
     db.change(sql.ADD_LABEL, *sorted(rows))  # in their order, so that a page is looked for once
 

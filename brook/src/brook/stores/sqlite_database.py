@@ -22,7 +22,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from brook.errors import (
@@ -75,6 +75,7 @@ _SYSTEM_CODES = {
 class SqliteDatabase:
     def __init__(self, path: Path, *, durability: Durability, patience: float) -> None:
         self.path = path
+        self._translated = _Translated(path)
         self._patience = patience
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
@@ -85,7 +86,7 @@ class SqliteDatabase:
             raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
         with self.translated(), contextlib.ExitStack() as unless_opened:
             self._writer = unless_opened.enter_context(contextlib.closing(self._connect()))
-            self._patiently(lambda: _migrate(self._writer, path))
+            self._patiently(_migrate, self._writer, path)
             self._reader = unless_opened.enter_context(contextlib.closing(self._connect()))
             self._reader.execute(SCHEMA_VERSION).fetchall()  # from here on the log is there
             _sync_directory(path.parent)
@@ -136,20 +137,21 @@ class SqliteDatabase:
         return connection
 
     def _begin(self) -> None:
-        self._patiently(lambda: fcntl.flock(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        self._patiently(fcntl.flock, self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
-            self._patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+            self._patiently(self._writer.execute, "BEGIN IMMEDIATE")
         finally:
             fcntl.flock(self._door, fcntl.LOCK_UN)
 
-    def _patiently(self, attempt: Callable[[], object]) -> None:
+    def _patiently(self, attempt: Callable[..., object], *arguments: object) -> None:
         """Try until nobody has it locked, or patience is at its end."""
-        end = time.monotonic() + self._patience
+        end = None
         while True:
             try:
-                attempt()
+                attempt(*arguments)
                 return
             except (sqlite3.OperationalError, BlockingIOError) as error:
+                end = end or time.monotonic() + self._patience
                 if not _is_busy(error) or time.monotonic() > end:
                     raise
             time.sleep(PAUSE)
@@ -169,14 +171,24 @@ class SqliteDatabase:
         if self._pid != os.getpid():
             raise Closed(f"{self.path}: closed, or opened before a fork: open it again in this process")
 
-    @contextlib.contextmanager
-    def translated(self) -> Iterator[None]:
+    def translated(self) -> "_Translated":
         """What the database and the system raise comes out as ours."""
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            kind, remedy = _MEANINGS.get(_code(error), (StoreFailed, "see what the system says of its disk"))
-            raise kind(f"{self.path}: {error}: {remedy}") from error
+        return self._translated
+
+
+class _Translated:
+    """A class, because each send goes through it: a generator takes several times as long."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error | OSError):
+            ours, remedy = _MEANINGS.get(_code(error), (StoreFailed, "see what the system says of its disk"))
+            raise ours(f"{self._path}: {error}: {remedy}") from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -61,19 +61,26 @@ def is_small(runs: Sequence[Run]) -> bool:
 
 def store(db: Session, nexts: dict[int, int], runs: Sequence[Run], now: float) -> list[int]:
     """nexts: the next offset of each topic, for us to hand out; the first offset of each run."""
+    if is_small(runs):
+        return [_store_small(db, nexts, runs[0], int(now * 1000))]
     firsts = hand_out(nexts, [(run.topic, run.messages) for run in runs])
     placed = [(to_place(run.topic, first), run) for first, run in zip(firsts, runs, strict=True)]
-    sent = int(now * 1000)
-    if is_small(runs):
-        ((place, run),) = placed
-        db.change(sql.ADD_RUN, (*_described(place, run, sent, 0), run.data, run.sizes, run.extras))
-    else:
-        ids = db.body_ids([place for place, _ in placed])
-        db.change(sql.ADD_BODY, *[(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
-        rows = [_described(place, run, sent, body) for body, (place, run) in zip(ids, placed, strict=True)]
-        db.change(sql.ADD_RUN, *[(*row, None, None, None) for row in rows])
+    ids = db.body_ids([place for place, _ in placed])
+    db.change(sql.ADD_BODY, *[(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
+    rows = [_described(place, run, int(now * 1000), body) for body, (place, run) in zip(ids, placed, strict=True)]
+    db.change(sql.ADD_RUN, *[(*row, None, None, None) for row in rows])
     labels.add(db, [(place, run.extras) for place, run in placed if run.extras])
     return firsts
+
+
+def _store_small(db: Session, nexts: dict[int, int], run: Run, sent: int) -> int:
+    first = nexts[run.topic]
+    nexts[run.topic] += run.messages
+    place = to_place(run.topic, first)
+    db.change(sql.ADD_RUN, (*_described(place, run, sent, 0), run.data, run.sizes, run.extras))
+    if run.extras:
+        labels.add(db, [(place, run.extras)])
+    return first
 
 
 def _described(place: int, run: Run, sent: int, body: int) -> tuple[object, ...]:
