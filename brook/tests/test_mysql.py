@@ -252,3 +252,13 @@ def test_runs_are_found_by_their_places(maria: MariaDb, database: str, url: str)
     wanted = {"place": (1 << OFFSET_BITS) + 200, "count": 5, "attempts": 1, "runs": 99}
     assert ("r", "range") in plan(maria, database, RUNS_FROM, **wanted)
     assert ("r", "range") not in plan(maria, database, "SELECT 1 FROM brook_run r WHERE count = :count", **wanted)
+
+
+@pytest.mark.parametrize(("key", "trips"), [(None, 1), ("k", 2)])
+def test_a_small_send_is_one_round_trip(url: str, key: str | None, trips: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, send = list[str](), MysqlSession._send
+    with Brook(url) as mq:
+        mq.create_topics(["t"])
+        monkeypatch.setattr(MysqlSession, "_send", lambda db, text: (sent.append(text), send(db, text)))
+        mq.send("t", b"x", key=key)
+        assert len(sent) == trips

@@ -2,13 +2,11 @@
 
 1. A send is put in the queue. Then whoever gets the turn commits all that is in the queue, for everybody.
    A lone sender gets it at once, without a queue; while one waits for the disk, the others' messages gather.
-2. Who does not get the turn sleeps. The thread that had it wakes the first in the queue, to take it, and one of those
-   whose messages it committed; each one woken wakes the next of them. Waking all at once would make them fight for
-   the interpreter.
-3. Where waking all takes less time than a commit, nobody takes the turn before, so that those who are back with another
-   message by then go with the next commit: with a slow disk a commit then has twice as many. With a fast one they
-   are woken while the next commit is under way.
-4. All waking is for speed alone: a sleeper looks after itself every NAP seconds, so that a thread which is
+2. Who does not get the turn sleeps. The thread that had it wakes one of those whose messages it committed;
+   each one woken wakes the next of them, and the last wakes the first in the queue, to take the turn.
+   Waking all at once would make them fight for the interpreter. Until that round is over nobody takes
+   the turn, so that those who are back with another message by then go with the next commit.
+3. All waking is for speed alone: a sleeper looks after itself every NAP seconds, so that a thread which is
    interrupted halfway leaves nobody asleep for good.
 """
 
@@ -17,7 +15,6 @@ import functools
 import itertools
 import json
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -75,8 +72,6 @@ class GroupCommit:
         self._turns = [threading.Lock() for _ in range(turns)]
         self._gathering = threading.Lock()
         self._waking = False
-        self._committed = 0.0  # when the last commit was over
-        self._commit_takes = self._waking_takes = 0.0
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
@@ -120,11 +115,8 @@ class GroupCommit:
             if sends := self._gathered(mine):
                 for send, neighbour in itertools.pairwise(sends):
                     send.neighbour = neighbour
-                begin = time.perf_counter()
+                self._waking = len(sends) > 1
                 _commit(sends, self._append, self._process)
-                self._committed = time.perf_counter()
-                self._commit_takes = self._committed - begin
-                self._waking = len(sends) > 1 and self._waking_takes < self._commit_takes
         finally:
             self._pass_on(turn)
 
@@ -147,7 +139,6 @@ class GroupCommit:
         if send.neighbour is not None:
             send.neighbour.wake()
             return
-        self._waking_takes = time.perf_counter() - self._committed
         self._waking = False
         self._wake_first()
 
