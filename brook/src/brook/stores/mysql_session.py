@@ -1,7 +1,7 @@
 """Statements in a transaction of MariaDB or MySQL, in as few round trips as can be.
 
 What is only to be done waits until something is asked for, or the transaction ends, and travels with that: an append
-takes two round trips, BEGIN and the lock of its topics, and all the rest with the COMMIT.
+takes one round trip if it is small, and else two, BEGIN and the lock of its topics, and all the rest with the COMMIT.
 
 In a cluster each statement of a transaction travels alone. A node that undoes a transaction because of another's goes
 on with the statements that came along, each of them committed on its own, and says so only at the end: half of an
@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from brook.errors import BodyTooLarge
 from brook.sql import mysql as sql
@@ -20,6 +20,11 @@ from brook.stores.session import Parameters, Row, Select
 
 # What waits is sent once it is about this long, in characters.
 LONG = 4 * 1024 * 1024
+
+
+class Outcome(NamedTuple):
+    rows: int  # changed
+    id: int  # that was given to a row, or told by LAST_INSERT_ID()
 
 
 class MysqlSession:
@@ -81,8 +86,13 @@ class MysqlSession:
         text = self._waiting.pop()
         self._run(text)
 
-    def commit(self) -> None:
-        self._run("COMMIT")
+    def commit(self) -> list[Outcome]:
+        """What each statement did that went with it."""
+        self._send("COMMIT")
+        done = [Outcome(self._cursor.rowcount, self._cursor.lastrowid)]
+        while self._cursor.nextset():
+            done.append(Outcome(self._cursor.rowcount, self._cursor.lastrowid))
+        return done
 
     def _run(self, text: str) -> None:
         """What waits, and then this, whose result is left."""
