@@ -33,7 +33,7 @@ def test_one_that_is_missing_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch
 
 def test_each_topology_needs_what_its_nodes_are(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = {"redis-server", "rsync"}
-    monkeypatch.setattr("ackworth.broker.brook_mariadb.find_program", lambda name: None if name in missing else name)
+    monkeypatch.setattr("ackworth.broker.server.find_program", lambda name: None if name in missing else name)
     assert BROKER.missing() is None
     assert str(BROKER.missing("with-redis")).startswith("redis-server is not installed")
     assert str(BROKER.missing("galera")).startswith("rsync is not installed")
