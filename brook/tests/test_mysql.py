@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -20,6 +21,7 @@ from brook import (
     DatabaseReadOnly,
     MissingDatabase,
     MissingDriver,
+    NoQueue,
     NotDurable,
     SchemaTooNew,
     StoreFailed,
@@ -85,10 +87,31 @@ def test_strangers(maria: MariaDb, database: str, url: str) -> None:
 
 
 def test_without_creating(url: str) -> None:
-    with pytest.raises(BadUrl, match="there is no queue in this database"):
+    with pytest.raises(NoQueue, match="there is no queue in this database") as caught:
         Brook(url, create=False)
+    assert caught.value.server.startswith("MariaDB 1")
     Brook(url).close()
     Brook(url, create=False).close()
+
+
+def test_a_removed_queue_is_gone(url: str, maria: MariaDb, database: str) -> None:
+    with closing(maria.connect(database)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE brookish (id INT)")
+        with Brook(url) as mq:
+            mq.send("a", b"one")
+            mq.remove()
+        cursor.execute("SHOW TABLES")
+        assert cursor.fetchall() == (("brookish",),)
+    with Brook(url) as mq:
+        assert mq.topics() == {}
+
+
+def test_tls_is_not_given_up(url: str, tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="write mysql:// instead of mysqls://"):
+        Brook(url.replace("mysql://", "mysqls://"))
+    (tmp_path / "ca.pem").write_text("no certificate")
+    with pytest.raises(BadUrl, match="name files with certificates"):
+        Brook(f"{url.replace('mysql://', 'mysqls://')}?ca={tmp_path / 'ca.pem'}")
 
 
 def test_a_server_that_keeps_less_is_refused(maria: MariaDb, url: str) -> None:

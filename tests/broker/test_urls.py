@@ -97,7 +97,9 @@ def test_a_key_alone_is_of_no_use(files: dict[str, str]) -> None:
 
 
 def test_every_kind_can_be_attached_to_by_its_scheme() -> None:
-    for broker in registry.brokers().values():
+    ours = [broker for broker in registry.brokers().values() if type(broker).__module__.startswith("ackworth.broker.")]
+    assert len(ours) >= 7
+    for broker in ours:
         assert isinstance(broker, Attachable), broker.name
         assert all(registry.attachable(f"{scheme}://host") is broker for scheme in broker.schemes)
     with pytest.raises(BadInput, match=r"--attach pigeon://…: no broker is reached so: say one of .*redis://"):
