@@ -141,6 +141,7 @@ def options(name: str, places: Mapping[str, Place]) -> list[str]:
         "gmcast.listen_addr": f"tcp://{HOST}:{ports['group']}",
         "ist.recv_addr": f"{HOST}:{ports['writes']}",
         "pc.wait_prim_timeout": "PT60S",  # the one that begins may first have to make its directory
+        "pc.recovery": "false",  # who begins is decided here; and as who it was, it is let in late
     }
     return [
         "--wsrep-on=ON",
