@@ -1,5 +1,6 @@
 """A trial on a real cluster of three: one node is killed while others go on, then all of them are cut off at once."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ def test_a_node_is_killed_and_then_all_are_cut_off(tmp_path: Path, own_mounts: N
     result = judge_trial(str(directory), Inline())
     assert result["verdict"] == "held", result["sentence"]
     assert told.marks("fault") == ["kill", "power-cut", "power-cut", "power-cut"]
+    whole = [json.loads(row["detail"])["whole"] for row in told.rows("mark") if row["what"] == "fault"]
+    assert whole == [False, True, True, True]
     (kill,) = [row for row in told.rows("mark") if (row["what"], row["name"]) == ("fault", "kill")]
     (ready,) = [row for row in told.rows("mark") if (row["what"], row["name"]) == ("ready", "kill")]
     acked = [row["t"] for row in told.rows("outcome") if row["outcome"] == Outcome.ACKED]
