@@ -119,19 +119,25 @@ class Member(MariaDb):
         """How far it is, as the cluster's id and a number; None if it has nothing, or nothing that can be used."""
         if not self.has_joined_before:
             return None
-        done = subprocess.run(
-            [*self._command, "--wsrep-recover"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=RECOVER_WITHIN,
-            check=False,
-            preexec_fn=dying_with_us(),
-        )
+        said = self._recover()
         with self._log.open("ab") as log:
-            log.write(done.stderr)
-        found = _POSITION.findall(done.stderr)
+            log.write(said)
+        found = _POSITION.findall(said)
         return found[-1].decode() if found else None
+
+    def _recover(self) -> bytes:
+        try:
+            return subprocess.run(
+                [*self._command, "--wsrep-recover"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=RECOVER_WITHIN,
+                check=False,
+                preexec_fn=dying_with_us(),
+            ).stderr
+        except subprocess.TimeoutExpired:
+            raise BrokerFailed(f"{self.name} did not tell within {RECOVER_WITHIN:g} s how far it was") from None
 
 
 def options(name: str, places: Mapping[str, Place]) -> list[str]:
@@ -141,6 +147,7 @@ def options(name: str, places: Mapping[str, Place]) -> list[str]:
         "gmcast.listen_addr": f"tcp://{HOST}:{ports['group']}",
         "ist.recv_addr": f"{HOST}:{ports['writes']}",
         "pc.wait_prim_timeout": "PT60S",  # the one that begins may first have to make its directory
+        "pc.recovery": "false",  # who begins is decided here; and as who it was, it is let in late
     }
     return [
         "--wsrep-on=ON",

@@ -103,7 +103,7 @@ def command(data: Path, port: int, flush: int) -> list[str]:
         f"--datadir={data}",
         f"--bind-address={HOST}",
         f"--port={port}",
-        f"--socket={data}/socket",
+        "--socket=socket",  # in its directory, whose own path may be longer than a socket's name may be
         f"--pid-file={data}/pid",
         f"--innodb-flush-log-at-trx-commit={flush}",
         # Else its log bypasses the kernel, and a cut of the power would not take what was never synced.

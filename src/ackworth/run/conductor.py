@@ -329,7 +329,7 @@ class Conductor:
         if dead:
             self._crew.bury()
         if not plan.resume and self._faults[plan.kind].ends_node:
-            self._crew.finish("produce")
+            self._crew.ask_to_end("produce")
         self._pass(begin + int(plan.down * SECOND))
         mend()
         self._bring_back(plan.kind, nodes)
