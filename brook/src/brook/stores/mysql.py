@@ -34,9 +34,6 @@ class MysqlStore(SqlStore):
     ) -> None:
         self._server = MysqlDatabase(target, durability=durability, patience=patience, create=create)
         self._places = target.redis and RedisPlaces(*target.redis, self._server.queue)
-        # While one waits for the disk, the next can have the lock of the topic. Redis would propose places in an order
-        # in which they are not taken.
-        self.appends_at_once = 1 if self._places else 2
         super().__init__(self._server)
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:

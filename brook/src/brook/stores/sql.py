@@ -18,8 +18,6 @@ from brook.stores.session import PAGE, Database, Result, Session
 
 
 class SqlStore:
-    appends_at_once = 1
-
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turns: dict[str, int] = {}  # by group: the topic that was claimed from last
