@@ -169,7 +169,7 @@ SERVER = """
 
 LOCK_CATALOGUE = "UPDATE brook_schema SET turn = turn + 1"
 
-LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE id = ?"
+LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE name = ?"
 
 # --- places that are taken without a look: the next, or those that Redis proposes
 

@@ -21,6 +21,7 @@ LONG = 4 * 1024 * 1024
 class Outcome(NamedTuple):
     rows: int  # changed
     id: int  # that was given to a row, or told by LAST_INSERT_ID()
+    found: Sequence[Row]
 
 
 class MysqlSession:
@@ -72,8 +73,8 @@ class MysqlSession:
     def lock_catalogue(self) -> None:
         self.change(sql.LOCK_CATALOGUE, ())
 
-    def lock_groups(self, ids: Sequence[int]) -> None:
-        self.change(sql.LOCK_GROUP, *[(each,) for each in ids])
+    def lock_groups(self, names: Sequence[str]) -> None:
+        self.change(sql.LOCK_GROUP, *[(name,) for name in names])
 
     def flush(self) -> None:
         """Have done what waits."""
@@ -83,10 +84,13 @@ class MysqlSession:
     def commit(self) -> list[Outcome]:
         """What each statement did that went with it."""
         self._send("COMMIT")
-        done = [Outcome(self._cursor.rowcount, self._cursor.lastrowid)]
+        done = [self._outcome()]
         while self._cursor.nextset():
-            done.append(Outcome(self._cursor.rowcount, self._cursor.lastrowid))
+            done.append(self._outcome())
         return done
+
+    def _outcome(self) -> Outcome:
+        return Outcome(self._cursor.rowcount, self._cursor.lastrowid, self._cursor.fetchall())
 
     def _run(self, text: str) -> None:
         """What waits, and then this, whose result is left."""
