@@ -140,6 +140,15 @@ def test_what_callers_committed_comes_first(url: str, maria: MariaDb, database: 
         assert [message.body for message in mq.tail("t")] == [b"0", b"1", b"2"]
 
 
+def test_a_removed_queue_is_forgotten(url: str, keys: redis.Redis) -> None:
+    keys.flushall()
+    with Brook(url) as mq:
+        mq.append(["a", "b"], [b"1", b"2"])
+        assert len(keys.keys()) == 2
+        mq.remove()
+    assert keys.keys() == []
+
+
 def test_missing_driver(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(MissingDriver, match=r"pip install 'brook-queue\[redis\]'"):
@@ -151,7 +160,7 @@ def test_the_tests_see_a_store_that_believes_redis(
 ) -> None:
     keys.flushall()
     monkeypatch.setattr(
-        "brook.sql.mysql.TAKE_PLACES", "UPDATE brook_topic SET next = :first + :count WHERE id = :topic"
+        "brook.sql.mysql.TAKE_PLACES", "UPDATE brook_topic SET next = LAST_INSERT_ID(:first) + :count WHERE id = :topic"
     )
     with Brook(url) as mq:
         mq.append(["t"] * 3, [b"x"] * 3)

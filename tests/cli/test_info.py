@@ -27,7 +27,7 @@ def test_brokers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     data = told(capsys, "brokers")
     (brook,) = [broker for broker in data["brokers"] if broker["name"] == "brook-sqlite"]
-    assert brook["missing"] is None and brook["attach"] == []
+    assert brook["missing"] is None and brook["attach"] == ["sqlite"]
     assert [broker["attach"] for broker in data["brokers"] if broker["name"] == "redis-streams"] == [
         ["redis", "rediss"]
     ]

@@ -54,6 +54,13 @@ def test_a_loss_after_a_fault_that_is_survived_is_broken(tmp_path: Path) -> None
     assert result["sentence"] == "Broken: 1 of 3 acked messages were lost after 1 kill."
 
 
+def test_a_loss_is_broken_if_the_nodes_that_were_spared_should_have_kept_it(tmp_path: Path) -> None:
+    spared = replace(CUT, detail='{"of": "node", "whole": false}')
+    found = replace(history(lost=True, survives_in_part=["power-cut"]), mark=[spared])
+    assert said(judged(tmp_path / "part", found), "lost") == ("broken", "1 lost message")
+    assert said(judged(tmp_path / "whole", replace(found, mark=[CUT])), "lost")[0] == "held"
+
+
 def test_a_loss_after_a_fault_that_is_not_claimed_is_told(tmp_path: Path) -> None:
     result = judged(tmp_path, replace(history(lost=True), mark=[KILL, CUT]))
     assert said(result, "lost") == ("held", "1 lost message, and the broker does not claim to survive power-cut")

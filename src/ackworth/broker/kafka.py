@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker import urls
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.maven import Jars
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
 from ackworth.model import java
+from ackworth.model.errors import BadInput
 from ackworth.model.files import cache
 from ackworth.model.verdict import Claims
 
@@ -28,6 +30,7 @@ JARS = Jars(
         "org.slf4j:slf4j-simple:1.7.36",  # its warnings and errors, without a file of settings
     ),
 )
+_SASL = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _JAVA = ("-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.awt.headless=true")
 _CLUSTER = "ackworthAAAAAAAAAAAAAA"  # 22 characters of base64; a node must know its cluster before it begins
 # Its directory is made ready once; then the server takes the shell's place, and so its death with the run. The program
@@ -49,8 +52,9 @@ class Kafka:
     summary = "Kafka with a topic of one partition for each topic, and a consumer group for each group"
     driver = "kafka"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client", "controller")
+    schemes: Mapping[str, int] = {"kafka": 9092, "kafkas": 9093}
     settings: Mapping[str, Setting] = {
         "acks": Setting(
             means="whose word is an ack: all replicas', also once and in order when sent again (idempotent); "
@@ -67,7 +71,7 @@ class Kafka:
     overhead = 80.0  # a record's own fields, and its share of a batch's head
     growth = 1.5  # segments, and their indices, which are made larger than they need to be
 
-    def missing(self) -> str | None:
+    def missing(self, topology: str = SINGLE) -> str | None:
         if find_spec("confluent_kafka") is None:
             return "its driver needs the package confluent-kafka: pip install 'ackworth[kafka]'"
         return java.why_not(java.look()) or not_installed(self.name, JARS.folder)
@@ -78,7 +82,7 @@ class Kafka:
     def version(self) -> str:
         return f"Kafka {VERSION}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         survives = {"pause"}
         if settings["acks"] != 0:
             survives |= {"sigterm", "kill"}
@@ -93,6 +97,9 @@ class Kafka:
     def nodes(self, topology: str) -> Sequence[str]:
         return ("kafka",)
 
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
+
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.properties"
         file.write_text(configuration(place, settings))
@@ -104,6 +111,15 @@ class Kafka:
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"servers": f"{HOST}:{places['kafka'].ports['client']}", "acks": settings["acks"]}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """There may be several hosts. Who has a user says with `sasl` how it is proven; it is PLAIN if not said."""
+        found = urls.parse(url, self.schemes, ["sasl"], several=True).without_path()
+        sasl = found.options.get("sasl", _SASL[0])
+        if sasl not in _SASL:
+            raise BadInput(f"{found.shown}: sasl is '{sasl}', but must be one of {', '.join(_SASL)}")
+        servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in found.hosts)
+        return {**found.address, "servers": servers, "sasl": sasl, "acks": settings["acks"]}
 
 
 def configuration(place: Place, settings: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ackworth.broker.process import descendants, kill_and_wait, of_session, states, wait_until
@@ -34,6 +34,18 @@ def not_installed(broker: str, *needed: str | Path) -> str | None:
     return None
 
 
+def dying_with_us() -> Callable[[], None]:
+    """For `preexec_fn`: the kernel kills the child when this process ends, also if it ended already."""
+    libc, parent = ctypes.CDLL(None), os.getpid()
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return die_with_parent
+
+
 class Server:
     """The node. What it prints goes to its log, start after start."""
 
@@ -48,27 +60,23 @@ class Server:
         self._log_begin = 0
 
     def start(self) -> None:
+        self._launch(self._command)
+
+    def _launch(self, command: Sequence[str]) -> None:
         if self._process is not None:
             self._process.wait()  # a fault has ended it; nobody has taken note yet
-        libc, parent = ctypes.CDLL(None), os.getpid()
-
-        def die_with_parent() -> None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
-
         with self._log.open("ab") as output:
             self._log_begin = output.tell()
             try:
                 self._process = subprocess.Popen(
-                    self._command,
+                    command,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                     cwd="/",
                     env=self._environment,
                     start_new_session=True,
-                    preexec_fn=die_with_parent,
+                    preexec_fn=dying_with_us(),
                 )
             except OSError as error:
                 raise Unavailable(f"{self._command[0]} cannot be started: {error.strerror}") from error

@@ -139,6 +139,7 @@ class Claimed(TypedDict):
     ordered_alone: bool  # only where a group has one consumer
     once: bool
     source: str  # who says so, and where
+    survives_in_part: list[str]  # the faults that it also survives if they spare some of its nodes
 
 
 class TrialResult(TypedDict):

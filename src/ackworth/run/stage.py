@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ackworth.broker import disk as disks
-from ackworth.broker.contract import Broker, Node, Place, Repairable
+from ackworth.broker.contract import Broker, Joining, Node, Place, Repairable
 from ackworth.broker.disk import Disk
 from ackworth.broker.ports import Ports
 from ackworth.broker.process import kill_all
@@ -36,14 +36,14 @@ class Stage:
         for fault in self._faults:
             if reason := fault.why_not():
                 raise Unavailable(f"the fault '{fault.name}' cannot be had here: {reason}")
-        if reason := self._broker.missing():
+        if reason := self._broker.missing(self._topology):
             raise Unavailable(f"the broker '{self._broker.name}' cannot run here: {reason}")
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._ports)
             stack.callback(shutil.rmtree, self._directory / "nodes", ignore_errors=True)
             self._places = {name: self._place(name, stack) for name in self._broker.nodes(self._topology)}
-            for name, place in self._places.items():
-                node = self.nodes[name] = self._broker.node(name, place, self._settings)
+            self.nodes = {node.name: node for node in self._broker.build(self._places, self._settings)}
+            for node in self.nodes.values():
                 stack.callback(self._end, node)
                 node.start()
             self._stack = stack.pop_all()
@@ -89,6 +89,10 @@ class Stage:
         """Raises BrokerFailed if a node has ended by itself."""
         for name in self.nodes.keys() - self._struck:
             self.nodes[name].look()
+
+    def joined(self) -> bool:
+        """Whether every node takes part."""
+        return all(node.joined() for node in self.nodes.values() if isinstance(node, Joining))
 
     def choose(self, name: str, chance: random.Random) -> list[Node]:
         """The nodes that a fault's `node` means."""

@@ -98,6 +98,7 @@ def trial(
     topics: int = 1,
     groups: Sequence[tuple[str, Sequence[int] | None]] = (("all", None),),
     survives: Iterable[str] = ("kill",),
+    survives_in_part: Iterable[str] = (),
     ordered: bool = True,
     ordered_alone: bool = False,
     once: bool = True,
@@ -113,7 +114,12 @@ def trial(
         consumers=consumers,
         reasons=("", "full", "timeout"),
         claims=Claims(
-            survives=frozenset(survives), ordered=ordered, ordered_alone=ordered_alone, once=once, source="the test"
+            survives=frozenset(survives),
+            ordered=ordered,
+            ordered_alone=ordered_alone,
+            once=once,
+            source="the test",
+            survives_in_part=frozenset(survives_in_part),
         ),
         seed=1,
         t_zero=0,
