@@ -8,16 +8,17 @@ and ratios are the medians of the rounds.
 """
 
 import argparse
+import contextlib
 import itertools
 import os
 import sqlite3
-import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+from contests import Contest, hold
 
 from brook import Brook, Outgoing, Run
 
@@ -145,14 +146,7 @@ def one_by_one(path: Path, seconds: float, threads: int) -> float:
     return sum(counts) / seconds
 
 
-class Contest(NamedTuple):
-    name: str
-    run: Callable[[Path], float]  # messages a second
-    against: str | None = None  # the contest to be compared with
-    wanted: float | None = None  # the ratio to reach
-
-
-def contests(seconds: float, backlog: int) -> list[Contest]:
+def contests(seconds: float, backlog: int) -> list[Contest[Path]]:
     bare_writes, bare_reads, bare_commits = "bare executemany", "bare select", "bare, a commit per message"
     bare_keys = "bare executemany, keys indexed"
     return [
@@ -178,17 +172,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for each contestant and round")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    field = contests(options.seconds, int(options.seconds * 200_000))
-    rates: dict[str, list[float]] = {contest.name: [] for contest in field}
-    for _, contest in itertools.product(range(options.rounds), field):
+
+    @contextlib.contextmanager
+    def new_file() -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=options.directory) as directory:
-            rates[contest.name].append(contest.run(Path(directory) / "bench.db"))
-    for name, _, against, wanted in field:
-        line = f"{name:38} {statistics.median(rates[name]):12,.0f} messages/s"
-        if against:
-            ratio = statistics.median(a / b for a, b in zip(rates[name], rates[against], strict=True))
-            line += f"  {ratio:5.2f} x {against}" + (f" (wanted {wanted})" if wanted else "")
-        print(line)
+            yield Path(directory) / "bench.db"
+
+    hold(contests(options.seconds, int(options.seconds * 200_000)), options.rounds, new_file)
 
 
 if __name__ == "__main__":

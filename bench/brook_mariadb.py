@@ -11,8 +11,8 @@ Contestants run right after each other in each round; rates and ratios are the m
 
 import argparse
 import contextlib
+import functools
 import multiprocessing
-import statistics
 import sys
 import tempfile
 import threading
@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# Instead of this directory, whose redis.py is not the client.
-sys.path.pop(0)
+# This directory comes last: its redis.py is not the client.
+sys.path.append(sys.path.pop(0))
 sys.path.insert(0, str(Path(__file__).parents[1] / "brook" / "tests"))
 
 import pymysql
 import redis
+from contests import Contest, hold
 from servers import HOST, MariaDb, Redis, free_ports
 
 from brook import Brook
@@ -192,14 +193,7 @@ def brook_consume(place: Place, batch: int, messages: int) -> float:
     return in_processes(brook_client, place, batch, messages)
 
 
-class Contest(NamedTuple):
-    name: str
-    run: Callable[[Place], float]  # messages a second
-    against: str | None = None  # the contest to be compared with
-    wanted: float | None = None  # the ratio to reach
-
-
-def contests(seconds: float, messages: int) -> list[Contest]:
+def contests(seconds: float, messages: int) -> list[Contest[Place]]:
     by_redis, by_row, pull_10, pull_1000 = (
         "sketch, place from Redis", "sketch, place from a row", "sketch, pulls of 10", "sketch, pulls of 1000",
     )  # fmt: skip
@@ -231,6 +225,17 @@ def servers(directory: Path) -> Iterator[tuple[MariaDb, int]]:
         maria.server.kill()
 
 
+@contextlib.contextmanager
+def new_database(maria: MariaDb, redis_port: int) -> Iterator[Place]:
+    place = Place(maria.port, redis_port, maria.new_database())
+    with contextlib.closing(place.connect()) as db, db.cursor() as cursor:
+        for statement in SKETCH:
+            cursor.execute(statement)
+        db.commit()
+    yield place
+    maria.ask(f"DROP DATABASE {place.database}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--directory", type=Path, help="where the server's files go; a temporary one by default")
@@ -238,27 +243,12 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000, help="to consume; a tenth of them in batches of 10")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    field = contests(options.seconds, options.messages)
-    rates: dict[str, list[float]] = {contest.name: [] for contest in field}
     with (
         tempfile.TemporaryDirectory(dir=options.directory) as directory,
         servers(Path(directory)) as (maria, redis_port),
     ):
-        for _ in range(options.rounds):
-            for contest in field:
-                place = Place(maria.port, redis_port, maria.new_database())
-                with contextlib.closing(place.connect()) as db, db.cursor() as cursor:
-                    for statement in SKETCH:
-                        cursor.execute(statement)
-                    db.commit()
-                rates[contest.name].append(contest.run(place))
-                maria.ask(f"DROP DATABASE {place.database}")
-    for name, _, against, wanted in field:
-        line = f"{name:28} {statistics.median(rates[name]):10,.0f} messages/s"
-        if against:
-            ratio = statistics.median(a / b for a, b in zip(rates[name], rates[against], strict=True))
-            line += f"  {ratio:5.2f} x {against}" + (f" (wanted {wanted})" if wanted else "")
-        print(line)
+        new_place = functools.partial(new_database, maria, redis_port)
+        hold(contests(options.seconds, options.messages), options.rounds, new_place)
 
 
 if __name__ == "__main__":

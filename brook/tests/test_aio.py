@@ -11,7 +11,7 @@ NOT_AWAITED = {"close", "run", "within", "listen", "listener", "settings"}
 
 
 def test_every_method_has_its_twin() -> None:
-    missing = {name for name in vars(Brook) if name[0] != "_"} - set(vars(AsyncBrook))
+    missing = {name for name in dir(Brook) if name[0] != "_"} - set(vars(AsyncBrook))
     assert missing == NOT_AWAITED
     assert all(iscoroutinefunction(getattr(AsyncBrook, name)) for name in vars(AsyncBrook) if name[0] != "_")
 

@@ -1,5 +1,6 @@
 """Sends of many threads in one commit; an error reaches all whose messages were in it."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -104,3 +105,37 @@ def test_threads_together(tmp_path: Path) -> None:
         assert dict(zip(got.offsets, got.bodies, strict=True)) == {offset: body for body, offset in sent.items()}
         assert len(got.pieces) < 1000  # messages that were committed together are stored together
         assert all((m.key == "k") == (int(m.body.split(b"/")[1]) % 2 == 1) for m in got.messages)
+
+
+def test_two_commits_under_way() -> None:
+    both, offsets = threading.Barrier(2), list[int]()
+
+    def append(runs: list[Run]) -> list[int]:
+        return [both.wait(60)]
+
+    commit = GroupCommit(append, turns=2)
+    threads = [threading.Thread(target=lambda: offsets.append(commit.one(1, b"x", None))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(offsets) == [0, 1]
+
+
+def test_nothing_is_lost_between_two_turns() -> None:
+    numbers, offsets = itertools.count(), list[int]()
+
+    def append(runs: list[Run]) -> list[int]:
+        return [min([next(numbers) for _ in range(run.messages)]) for run in runs]
+
+    def send() -> None:
+        for _ in range(200):
+            offsets.append(commit.one(1, b"x", None))
+
+    commit = GroupCommit(append, turns=2)
+    threads = [threading.Thread(target=send) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(offsets) == 4000 == next(numbers)

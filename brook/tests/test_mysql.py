@@ -257,7 +257,7 @@ def test_connections_that_the_server_has_closed(maria: MariaDb, database: str, u
 @pytest.mark.parametrize("tables", [["run"], ["body"], ["run", "body"]])
 def test_truncated_messages_leave_groups_working(maria: MariaDb, database: str, url: str, tables: list[str]) -> None:
     with Brook(url) as mq:
-        mq.append(["t"] * 10, [b"x"] * 10)
+        mq.append(["t"] * 10, [bytes(1000)] * 10)
         mq.subscribe("g")
         claimed = mq.receive("g", max_messages=4)
         for table in tables:
@@ -281,3 +281,13 @@ def test_runs_are_found_by_their_places(maria: MariaDb, database: str, url: str)
     wanted = {"place": (1 << OFFSET_BITS) + 200, "count": 5, "attempts": 1, "runs": 99}
     assert ("r", "range") in plan(maria, database, RUNS_FROM, **wanted)
     assert ("r", "range") not in plan(maria, database, "SELECT 1 FROM brook_run r WHERE count = :count", **wanted)
+
+
+@pytest.mark.parametrize(("key", "trips"), [(None, 1), ("k", 2)])
+def test_a_small_send_is_one_round_trip(url: str, key: str | None, trips: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, send = list[str](), MysqlSession._send
+    with Brook(url) as mq:
+        mq.create_topics(["t"])
+        monkeypatch.setattr(MysqlSession, "_send", lambda db, text: (sent.append(text), send(db, text)))
+        mq.send("t", b"x", key=key)
+        assert len(sent) == trips

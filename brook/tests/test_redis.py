@@ -160,7 +160,7 @@ def test_the_tests_see_a_store_that_believes_redis(
 ) -> None:
     keys.flushall()
     monkeypatch.setattr(
-        "brook.sql.mysql.TAKE_PLACES", "UPDATE brook_topic SET next = :first + :count WHERE id = :topic"
+        "brook.sql.mysql.TAKE_PLACES", "UPDATE brook_topic SET next = LAST_INSERT_ID(:first) + :count WHERE id = :topic"
     )
     with Brook(url) as mq:
         mq.append(["t"] * 3, [b"x"] * 3)

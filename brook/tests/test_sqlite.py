@@ -17,10 +17,12 @@ from brook import (
     DatabaseFull,
     DatabaseLocked,
     DatabaseReadOnly,
+    Forbidden,
     MissingDirectory,
     NotADatabase,
     Run,
     SchemaTooNew,
+    StoreFailed,
 )
 from brook.sql import sqlite as sql
 from brook.sql.statements import OFFSET_BITS
@@ -293,3 +295,45 @@ def test_a_consumer_outlives_a_locked_database(tmp_path: Path, caplog: pytest.Lo
             register(lambda messages: got.set())
             assert seen.wait(60)
         assert got.wait(60)
+
+
+def frames(log: Path) -> int:
+    """How many pages are in a log that has not been copied yet."""
+    return (log.stat().st_size - 32) // (4096 + 24)
+
+
+@pytest.mark.parametrize(("size", "pages"), [(100, range(100, 115)), (4000, range(300, 600))])
+def test_a_small_send_writes_one_page(tmp_path: Path, size: int, pages: range) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db", durability="off") as mq:
+        mq.create_topics(["t"])
+        before = frames(tmp_path / "q.db-wal")
+        for _ in range(100):
+            mq.send("t", bytes(size))
+        assert frames(tmp_path / "q.db-wal") - before in pages
+
+
+def test_an_append_that_fails_takes_no_offsets(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "q.db")) as store:
+        store.create_topics(["t"])
+        assert store.append([Run(1, 1, b"x")], 0) == [0]
+        with pytest.raises(StoreFailed, match="not supported"):
+            store.append([Run(1, 1, b"x", sender=object())], 0)  # type: ignore[arg-type]
+        assert store.append([Run(1, 1, b"x")], 0) == [1]
+
+
+def test_what_another_process_appends_is_seen(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "q.db")) as ours, closing(SqliteStore(tmp_path / "q.db")) as theirs:
+        ours.create_topics(["t"])
+        turns = [ours, ours, theirs, ours, theirs, theirs, ours]
+        assert [store.append([Run(1, 1, b"x")], 0) for store in turns] == [[n] for n in range(7)]
+        theirs.set_rule(1, "closed")
+        with pytest.raises(Forbidden):
+            ours.append([Run(1, 1, b"x")], 0)
+
+
+def test_the_end_of_a_topic_outlives_its_messages(tmp_path: Path) -> None:
+    with Brook(f"sqlite:///{tmp_path}/q.db") as mq:
+        mq.append(["s", "t", "t"], [b"x"] * 3)
+        mq.clean(keep_bytes=0)
+        assert [state.sent for state in mq.topic_states()] == [2, 1]
+        assert (mq.send("t", b"x").offset, mq.send("s", b"x").offset) == (2, 1)

@@ -1,7 +1,7 @@
 """Many sends, one commit.
 
 1. A send is put in the queue. Then whoever gets the turn commits all that is in the queue, for everybody.
-   A lone sender gets it at once; while one thread waits for the disk, the others' messages gather.
+   A lone sender gets it at once, without a queue; while one waits for the disk, the others' messages gather.
 2. Who does not get the turn sleeps. The thread that had it wakes one of those whose messages it committed;
    each one woken wakes the next of them, and the last wakes the first in the queue, to take the turn.
    Waking all at once would make them fight for the interpreter. Until that round is over nobody takes
@@ -11,11 +11,12 @@
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import threading
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 
 from brook.errors import BrookError, Forbidden, StoreFailed
 from brook.packing import Body, Extra, Run, pack
@@ -26,12 +27,13 @@ NAP = 0.05
 class _Send:
     """What one thread wants stored, and the offsets or the error that it is waiting for."""
 
-    __slots__ = ("asleep", "error", "neighbour", "offsets", "thread")
+    __slots__ = ("asleep", "error", "neighbour", "offsets", "taken", "thread")
 
     def __init__(self) -> None:
         self.offsets: list[int] | None = None
         self.error: BrookError | None = None
         self.neighbour: _Send | None = None  # the next to be woken
+        self.taken = False  # by somebody who commits it
         self.thread = threading.current_thread().name
         self.asleep = threading.Lock()
         self.asleep.acquire()
@@ -62,16 +64,24 @@ class _SendRuns(_Send):
 
 
 class GroupCommit:
-    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "") -> None:
+    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "", turns: int = 1) -> None:
+        """turns: so many commits may be under way at once."""
         self._append = append
         self._process = process
         self._queue: deque[_Send] = deque()
-        self._turn = threading.Lock()
+        self._turns = [threading.Lock() for _ in range(turns)]
+        self._gathering = threading.Lock()
         self._waking = False
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
-        return self._settle(_SendOne(topic, body, extra))[0]
+        turn = None if self._queue or self._waking else self._free_turn()
+        if turn is None:
+            return self._settle(_SendOne(topic, body, extra))[0]
+        try:
+            return self._append([_lone(topic, body, extra, self._process)])[0]
+        finally:
+            self._pass_on(turn)
 
     def runs(self, runs: Sequence[Run]) -> list[int]:
         """Store the runs; the first offset of each."""
@@ -83,8 +93,9 @@ class GroupCommit:
             if self._waking:
                 send.asleep.acquire(timeout=NAP)
             while not send.settled:
-                if self._turn.acquire(blocking=False):
-                    self._take_turn(send)
+                turn = None if send.taken else self._free_turn()
+                if turn:
+                    self._take(turn, send)
                 else:
                     send.asleep.acquire(timeout=NAP)
         finally:
@@ -93,34 +104,55 @@ class GroupCommit:
             raise send.error or AssertionError("settled without a result")
         return send.offsets
 
-    def _take_turn(self, mine: _Send) -> None:
+    def _free_turn(self) -> "threading.Lock | None":
+        for turn in self._turns:
+            if turn.acquire(blocking=False):
+                return turn
+        return None
+
+    def _take(self, turn: threading.Lock, mine: _Send) -> None:
         try:
-            if not mine.settled:
-                sends = [self._queue.popleft() for _ in range(len(self._queue))]
-                self._waking = len(sends) > 1
-                for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
+            if sends := self._gathered(mine):
+                for send, neighbour in itertools.pairwise(sends):
                     send.neighbour = neighbour
+                self._waking = len(sends) > 1
                 _commit(sends, self._append, self._process)
         finally:
-            self._turn.release()
+            self._pass_on(turn)
+
+    def _pass_on(self, turn: threading.Lock) -> None:
+        turn.release()
+        if not self._waking:
+            self._wake_first()
+
+    def _gathered(self, mine: _Send) -> list[_Send]:
+        """All that is in the queue, mine first; nothing if mine is in another's hands."""
+        with self._gathering:
+            if mine.taken:
+                return []
+            sends = [self._queue.popleft() for _ in range(len(self._queue))]
+            for send in sends:
+                send.taken = True
+        return [mine, *(send for send in sends if send is not mine)]
 
     def _wake_after(self, send: _Send) -> None:
         if send.neighbour is not None:
             send.neighbour.wake()
             return
         self._waking = False
-        # The first in the queue may be taken by another turn between a look and a grasp.
-        with contextlib.suppress(IndexError):
-            self._queue[0].wake()
+        self._wake_first()
+
+    def _wake_first(self) -> None:
+        if self._queue:
+            # It may be taken by another turn between a look and a grasp.
+            with contextlib.suppress(IndexError):
+                self._queue[0].wake()
 
 
 def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
-    many = [send for send in sends if isinstance(send, _SendRuns)]
-    packed = list(_packed((send for send in sends if isinstance(send, _SendOne)), process))
-    runs = [run for send in many for run in signed(send.runs, process, [send.thread])]
-    runs += [run for _, their_runs in packed for run in their_runs]
+    parts = _packed(sends, process)
     try:
-        firsts = iter(append(runs))
+        firsts = iter(append([run for _, runs in parts for run in runs]))
     except Forbidden as error:
         # Nothing was stored; those whose topics may be written to must not suffer.
         if len(sends) == 1:
@@ -133,31 +165,47 @@ def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], proces
         for send in sends:
             send.error = _for_others(error)
         raise
-    for send in many:
-        send.offsets = [next(firsts) for _ in send.runs]
-    for ones, their_runs in packed:
-        first, *_ = [next(firsts) for _ in their_runs]
-        for offset, one in enumerate(ones, first):
-            one.offsets = [offset]
+    for theirs, runs in parts:
+        offsets = list(itertools.islice(firsts, len(runs)))
+        if isinstance(theirs[0], _SendRuns):
+            theirs[0].offsets = offsets
+        else:
+            for offset, one in enumerate(theirs, offsets[0]):
+                one.offsets = [offset]
 
 
-def _packed(sends: Iterator[_SendOne], process: str) -> Iterator[tuple[list[_SendOne], list[Run]]]:
-    """The single messages of each topic, and the runs that they make."""
-    by_topic: defaultdict[int, list[_SendOne]] = defaultdict(list)
+def _packed(sends: list[_Send], process: str) -> list[tuple[list[_Send], list[Run]]]:
+    """Those who send, with their runs: the single messages of a topic together."""
+    by_topic: dict[int, list[_SendOne]] = {}
+    parts: list[tuple[list[_Send], list[Run]]] = []
     for send in sends:
-        by_topic[send.topic].append(send)
+        if isinstance(send, _SendOne):
+            by_topic.setdefault(send.topic, []).append(send)
+        elif isinstance(send, _SendRuns):
+            parts.append(([send], signed(send.runs, process, [send.thread])))
     for topic, ones in by_topic.items():
         runs = pack(topic, [one.body for one in ones], [one.extra for one in ones])
-        yield ones, signed(runs, process, [one.thread for one in ones])
+        parts.append(([*ones], signed(runs, process, [one.thread for one in ones])))
+    return parts
+
+
+def _lone(topic: int, body: Body, extra: Extra | None, process: str) -> Run:
+    extras = json.dumps([extra]) if extra else None
+    return Run(topic, 1, body, None, extras, _sender(process, threading.current_thread().name))
 
 
 def signed(runs: Sequence[Run], process: str, threads: list[str]) -> list[Run]:
     """The runs with who sent them: one thread all of them, or one each message."""
     if len(set(threads)) == 1:
-        sender = json.dumps([process, threads[0]])
+        sender = _sender(process, threads[0])
         return [run._replace(sender=sender) for run in runs]
     names = iter(threads)
     return [run._replace(sender=json.dumps([process, *itertools.islice(names, run.messages)])) for run in runs]
+
+
+@functools.lru_cache(maxsize=1000)
+def _sender(process: str, thread: str) -> str:
+    return json.dumps([process, thread])
 
 
 def _for_others(error: BaseException) -> BrookError:

@@ -1,4 +1,4 @@
-"""Brook: topics, sends, groups, receives, acks and handlers, on whichever store the URL names.
+"""Brook: sends, receives, acks, handlers and listeners, on whichever store the URL names.
 
 A Brook may be used by any number of threads, and any number of processes may open the same database.
 It does not survive a fork: open one in each process.
@@ -10,27 +10,22 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self, get_args
 
+from brook.administration import Administration, require, require_position
 from brook.alerts import Alert, Alerts
-from brook.archive import Archive, Search
 from brook.broadcast import Listener, Listening, Progress
 from brook.consumer import Consumer, Manner
-from brook.errors import BadSetting, BrookError
+from brook.errors import BrookError
 from brook.group_commit import GroupCommit
 from brook.identity import new_client_id, short_name
-from brook.metrics import metrics_text
-from brook.model import Batch, DeadLetter, Durability, Message, MessageId, Outgoing, Position, Rule
+from brook.model import Batch, Durability, Message, MessageId, Outgoing, Position
 from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
-from brook.retention import clean_all
 from brook.sending import Packer, Sender
-from brook.settings import LiveSettings, Settings, checked
-from brook.states import ClientState, GroupState, TopicState, Trace
-from brook.stores.base import Store
+from brook.settings import LiveSettings, checked
 from brook.topics import Topics
 from brook.transaction import Transaction, dbapi_connection
 from brook.upkeep import Upkeep
@@ -38,7 +33,7 @@ from brook.urls import open_store
 from brook.workers import Handler
 
 
-class Brook:
+class Brook(Administration):
     def __init__(
         self,
         url: str,
@@ -67,21 +62,18 @@ class Brook:
         on_alert: called, from any thread, when a handler is slow or timed out, or messages are dead or lost.
         auto_create, max_body, lease and ladder stand in for the queue's settings of these names.
         """
-        _require(durability in get_args(Durability), "durability", durability, "full, normal or off")
+        require(durability in get_args(Durability), "durability", durability, "full, normal or off")
         given = {"auto_create": auto_create, "max_body": max_body, "lease": lease, "ladder": ladder}
         overrides = {name: checked(name, value) for name, value in given.items() if value is not None}
-        _require(patience >= 0, "patience", patience, "a number of seconds from 0 on")
+        require(patience >= 0, "patience", patience, "a number of seconds from 0 on")
         self.client = new_client_id(client)
-        self._clock = clock
+        store = open_store(url, durability=durability, patience=patience, create=create)
+        super().__init__(store, Topics(store), LiveSettings(store, overrides, clock), clock)
         self._consumers: list[Consumer | Listening] = []
-        self._store: Store = open_store(url, durability=durability, patience=patience, create=create)
-        self._topics = Topics(self._store)
-        self._settings = LiveSettings(self._store, overrides, clock)
-        self._receiver = Receiver(self._store, self._topics, self._settings, client=self.client, clock=clock)
+        self._receiver = Receiver(store, self._topics, self._settings, client=self.client, clock=clock)
         self._alerts = Alerts(on_alert, lambda: self.settings.alert_url)
-        self._archive = Archive(self._store, self._topics)
-        self._upkeep = Upkeep(self._store, self._settings, self.client, clock)
-        commit = GroupCommit(lambda runs: self._store.append(runs, clock()), short_name(self.client))
+        self._upkeep = Upkeep(store, self._settings, self.client, clock)
+        commit = GroupCommit(lambda runs: store.append(runs, clock()), short_name(self.client), store.appends_at_once)
         self._sender = Sender(commit, Packer(self._topics, self._settings))
 
     def __enter__(self) -> Self:
@@ -124,50 +116,6 @@ class Brook:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-    # --- topics
-
-    def create_topics(self, names: Iterable[str]) -> list[int]:
-        """Create those that are not there yet, all or none; the ids of all."""
-        return self._topics.create(list(names))
-
-    def topics(self) -> dict[str, int]:
-        """The ids of all topics, by name."""
-        return self._store.topics()
-
-    def rules(self) -> dict[str, Rule]:
-        """What each topic may be used for, by name."""
-        rules = self._store.rules()
-        return {name: rules[topic] for name, topic in self.topics().items()}
-
-    def set_rule(self, topic: str, rule: Rule) -> None:
-        """Say what the topic may be used for; every call of every process is held to it from here on."""
-        _require(rule in get_args(Rule), "rule", rule, ", ".join(get_args(Rule)))
-        (topic_id,) = self._topics.ids([topic])
-        self._store.set_rule(topic_id, rule)
-
-    # --- settings
-
-    @property
-    def settings(self) -> Settings:
-        """What holds now; a change by another process is seen within a second."""
-        return self._settings.now
-
-    def set(self, name: str, value: object) -> None:
-        """Change a setting, for every process that has the queue open; None: back to its default."""
-        self._settings.change(name, value)
-
-    # --- retention
-
-    def clean(self, *, keep_seconds: float | None = None, keep_bytes: int | None = None) -> dict[str, int]:
-        """Delete what is too old or too much, in small transactions; how many messages of each topic.
-
-        keep_seconds, keep_bytes: of each topic, instead of the settings of these names. Read or not, it goes; but
-        what a group has in flight stays, and so does what is among its dead letters.
-        """
-        given = {"keep_seconds": keep_seconds, "keep_bytes": keep_bytes}
-        overrides = {name: checked(name, value) for name, value in given.items() if value is not None}
-        return clean_all(self._store, replace(self.settings, **overrides), self._clock())
 
     # --- sending
 
@@ -228,8 +176,8 @@ class Brook:
         tags: messages with none of these are passed over; empty: all are wanted.
         None leaves the group's option as it is; a new group is neither ordered nor choosy.
         """
-        _require_position("start", start)
-        _require(bool(group), "group", group, "a name")
+        require_position("start", start)
+        require(bool(group), "group", group, "a name")
         ids = None if topics is None else self._topics.ids(list(topics))
         self._store.subscribe(group, ids, start, ordered=ordered, tags=None if tags is None else list(tags))
 
@@ -246,7 +194,7 @@ class Brook:
         topics: of these alone, instead of all that the group follows.
         wait: seconds to wait for the first message.
         """
-        _require(max_messages > 0, "max_messages", max_messages, "a number above 0")
+        require(max_messages > 0, "max_messages", max_messages, "a number above 0")
         return self._receiver.receive(Wanted(group, None if topics is None else list(topics), max_messages), wait)
 
     def ack(self, batch: Batch) -> None:
@@ -264,10 +212,6 @@ class Brook:
     def hand_back(self, batch: Batch) -> None:
         """Let others have the batch at once."""
         self._receiver.hand_back(batch)
-
-    def lag(self, group: str) -> int:
-        """How many messages of its topics the group is not done with; 0: it has read to the end, for now."""
-        return self._store.lag(group)
 
     def consumer(
         self,
@@ -309,14 +253,6 @@ class Brook:
 
         return begin
 
-    def reset(self, group: str, position: Position, topics: Iterable[str] | None = None) -> None:
-        """Let the group go on from there, in all topics that it follows or in these.
-
-        What it has in flight there is taken from it; a later ack of that is a LeaseLost.
-        """
-        _require_position("position", position)
-        self._store.reset(group, None if topics is None else self._topics.ids(list(topics)), position)
-
     # --- broadcast
 
     def listen(
@@ -331,7 +267,7 @@ class Brook:
         state: a file that keeps how far this client has come; without it that is forgotten when it ends.
         start: where to begin in a topic that the file does not know.
         """
-        _require_position("start", start)
+        require_position("start", start)
         names = self._named(topics)
         return Listener(self._store, self._topics, names, Progress(None if state is None else Path(state)), start)
 
@@ -347,7 +283,7 @@ class Brook:
 
         What it raises is logged and no reason to have the messages again.
         """
-        _require(batch > 0, "batch", batch, "a number above 0")
+        require(batch > 0, "batch", batch, "a number above 0")
 
         def begin(handler: Handler) -> Listening:
             listening = Listening(self.listen(topics, state=state, start=start), handler, batch)
@@ -357,104 +293,8 @@ class Brook:
 
         return begin
 
-    # --- looking
-
-    def get(self, topic: str, offset: int) -> Message | None:
-        """The message with this id; None if it is not there (any more)."""
-        return self._archive.get(topic, offset)
-
-    def query(
-        self,
-        topic: str,
-        *,
-        key: str | None = None,
-        tag: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        first: int = 0,
-        limit: int = 100,
-    ) -> list[Message]:
-        """Messages from the offset `first` on, with this key, this tag, sent in this time: the first so many.
-
-        It reads what it looks through: narrow a large topic down by since or first.
-        """
-        search = Search(key, tag, _seconds(since), _seconds(until))
-        return self._archive.query(topic, search, first, limit)
-
-    def tail(self, topic: str, last: int = 10) -> list[Message]:
-        """The last messages of the topic."""
-        return self._archive.tail(topic, last)
-
-    # --- watching
-
-    def topic_states(self, seconds: float = 60.0) -> list[TopicState]:
-        """All topics, the busiest of the last so many seconds first; `recent` counts those."""
-        states = self._store.topic_states(self._clock() - seconds)
-        return sorted(states, key=lambda state: (-state.recent, -state.sent, state.topic))
-
-    def group_states(self) -> list[GroupState]:
-        """How far every group is, in each of its topics."""
-        return self._store.group_states()
-
-    def client_states(self) -> list[ClientState]:
-        """Who consumes, and what each has in flight."""
-        return self._store.client_states()
-
-    def trace(self, topic: str, offset: int) -> Trace:
-        """Who sent a message, to whom it was handed out, when, how often, and what came of it."""
-        (topic_id,) = self._topics.ids([topic])
-        return self._store.trace(topic_id, offset)
-
-    def metrics(self) -> str:
-        """For Prometheus."""
-        return metrics_text(self._store.topic_states(self._clock()), self.group_states(), self.client_states())
-
-    # --- dead letters
-
-    def dead(self, group: str, limit: int = 1000) -> list[DeadLetter]:
-        """Messages that the group has given up on, by topic and offset."""
-        deaths = self._store.dead(group, limit)
-        self._topics.require({death.range.topic for death in deaths})
-        return [
-            DeadLetter(
-                topic=self._topics.names[each.topic],
-                offset=each.first,
-                attempts=each.attempts,
-                died=died,
-                cause=cause,
-            )
-            for each, died, cause in deaths
-        ]
-
-    def replay_dead(self, group: str, letters: Iterable[DeadLetter | MessageId]) -> int:
-        """Let the group have them again at once, as if for the first time; how many were there."""
-        return self._store.replay_dead(group, self._places(letters), self._clock())
-
-    def drop_dead(self, group: str, letters: Iterable[DeadLetter | MessageId]) -> int:
-        """Forget them; how many were there."""
-        return self._store.drop_dead(group, self._places(letters))
-
     def _named(self, topics: str | Iterable[str]) -> list[str]:
         names = [topics] if isinstance(topics, str) else list(topics)
         if self.settings.auto_create:
             self._topics.create(names)
         return names
-
-    def _places(self, letters: Iterable[DeadLetter | MessageId]) -> list[tuple[int, int]]:
-        many = list(letters)
-        return list(zip(self._topics.ids([m.topic for m in many]), [m.offset for m in many], strict=True))
-
-
-def _require(right: bool, setting: str, value: object, wanted: str) -> None:
-    if not right:
-        raise BadSetting(f"{setting}={value!r}: give {wanted}")
-
-
-def _require_position(setting: str, position: Position) -> None:
-    right = position in ("earliest", "latest") or isinstance(position, datetime)
-    right = right or (isinstance(position, int) and position >= 0)
-    _require(right, setting, position, "earliest, latest, an offset from 0 on, or a datetime")
-
-
-def _seconds(time: datetime | None) -> float | None:
-    return None if time is None else time.timestamp()

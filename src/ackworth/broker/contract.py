@@ -12,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from ackworth.model.verdict import Claims
 
+SINGLE = "single"  # the topology that every broker has; a plan means it if it names none
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -64,6 +66,15 @@ class Truncatable(Protocol):
 
 
 @runtime_checkable
+class Joining(Protocol):
+    """A node that is of use only after others have let it in, and given it what it missed."""
+
+    def joined(self) -> bool:
+        """Whether it takes part."""
+        ...
+
+
+@runtime_checkable
 class Repairable(Protocol):
     """A node whose vendor has a tool for data that it refuses to start with."""
 
@@ -85,19 +96,21 @@ class Broker(Protocol):
     overhead: float  # bytes on disk a message costs beyond its body, to check for space beforehand
     growth: float  # how many times the bodies' bytes may be on disk at once (logs, compaction)
 
-    def missing(self) -> str | None:
-        """Why it cannot run here and what to do about it; None if it can."""
+    def missing(self, topology: str = SINGLE) -> str | None:
+        """Why it cannot run here in this topology, and what to do about it; None if it can."""
         ...
 
     def version(self) -> str: ...
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims: ...
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims: ...
 
     def nodes(self, topology: str) -> Sequence[str]:
         """The names of the nodes."""
         ...
 
-    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Node: ...
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> Sequence[Node]:
+        """The nodes, one at each place, in the order in which they are started. They may know of each other."""
+        ...
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         """What the driver needs to reach the nodes."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ackworth.broker import debian, urls
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import Unavailable
 from ackworth.model.verdict import Claims
 
@@ -31,7 +31,7 @@ class NatsJetStream:
     summary = "NATS with one stream in files, a subject for each topic and a durable consumer for each group"
     driver = "nats"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client",)
     schemes: Mapping[str, int] = {"nats": 4222, "natss": 4222}
     settings: Mapping[str, Setting] = {
@@ -44,10 +44,8 @@ class NatsJetStream:
     overhead = 100.0  # a record has a header, the subject and a checksum
     growth = 1.5
 
-    def missing(self) -> str | None:
-        return (
-            None if find_program(PROGRAM) else f"{PROGRAM} is not installed: run `ackworth brokers install {self.name}`"
-        )
+    def missing(self, topology: str = SINGLE) -> str | None:
+        return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
         return debian.install(package="nats-server", service="nats-server")
@@ -55,12 +53,13 @@ class NatsJetStream:
     def version(self) -> str:
         return f"nats-server {'.'.join(map(str, version()))}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=False,  # what comes again comes after later ones
+            ordered=True,
             once=True,
-            source="NATS documentation, 'JetStream', 'Syncing data to disk'",
+            source="NATS documentation, 'JetStream', 'Syncing data to disk'; "
+            "FAQ, 'Does NATS offer any guarantee of message ordering?'",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:
@@ -70,6 +69,9 @@ class NatsJetStream:
         if settings["sync"] != "always" or version() >= _KNOWS_SYNC:
             return None
         return f"{self.version()} cannot sync before every ack: put 2.10 or later on PATH, or choose sync=2m"
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         if reason := self.lacks(settings):

@@ -61,13 +61,13 @@ def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> st
 
 def _files(address: Address) -> list[Path]:
     """Those of a SQLite database."""
-    _, sqlite, path = address["url"].partition("sqlite:///")
+    _, sqlite, path = address["urls"][0].partition("sqlite:///")
     return [Path(f"{path}{end}") for end in ("", "-wal", "-shm", "-door")] if sqlite else []
 
 
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
-        self._queue = _open(address, f"producer-{producer}")
+        self._queue = _open(address, f"producer-{producer}", producer)
         self._topics = np.array(_ids(self._queue, topics))
         self._answers: list[Answers] = []
 
@@ -91,7 +91,7 @@ class Sender:
 
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"consumer-{consumer}")
+        self._queue = _open(address, f"consumer-{consumer}", consumer)
         self._group = group
         self._index = _index(_ids(self._queue, topics))
 
@@ -119,7 +119,7 @@ class Listener:
     """A client of a broadcast, from the first message on. Its progress is in its memory."""
 
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"listener-{consumer}")
+        self._queue = _open(address, f"listener-{consumer}", consumer)
         self._index = _index(_ids(self._queue, topics))
         self._listener = self._queue.listen(list(topics), start="earliest")
 
@@ -168,10 +168,12 @@ def _index(ids: list[int]) -> Int64s:
     return index
 
 
-def _open(address: Address, name: str, *, create: bool = True) -> Brook:
+def _open(address: Address, name: str, number: int = 0, *, create: bool = True) -> Brook:
+    """Clients begin at one server after the other, by their number."""
+    urls = address["urls"]
     try:
         return Brook(
-            address["url"],
+            urls[number % len(urls)],
             durability=address["durability"],
             client=name,
             ladder=_LADDERS[address["retries"]],

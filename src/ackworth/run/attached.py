@@ -130,6 +130,10 @@ class Attached:
     def look(self) -> None:
         """See `TheirNode.look`."""
 
+    def joined(self) -> bool:
+        """Whatever its nodes are to each other, what counts is that it answers."""
+        return True
+
     def choose(self, name: str, chance: random.Random) -> list[Node]:
         return list(self.nodes.values())
 

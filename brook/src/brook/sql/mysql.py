@@ -35,8 +35,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             sent BIGINT NOT NULL, -- milliseconds of the wall clock
             body BIGINT NOT NULL,
             bytes BIGINT NOT NULL,
-            sender LONGTEXT -- JSON, [host/pid, thread] or [host/pid, thread of each message]
+            sender LONGTEXT, -- JSON, [host/pid, thread] or [host/pid, thread of each message]
+            data LONGBLOB, -- of a small run that is committed alone, the bodies are with it, and body is 0
+            sizes LONGBLOB,
+            extras LONGTEXT
         ) {_TABLE}""",
+        # SQLite has no such column of the topic.
+        "CREATE OR REPLACE SQL SECURITY INVOKER VIEW brook_end AS SELECT id AS topic, next FROM brook_topic",
         f"""CREATE TABLE IF NOT EXISTS brook_body (
             id BIGINT PRIMARY KEY,
             data LONGBLOB NOT NULL, -- the bodies, back to back
@@ -171,11 +176,19 @@ LOCK_CATALOGUE = "UPDATE brook_schema SET turn = turn + 1"
 
 LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE id = ?"
 
-# --- places that Redis proposes
+# --- places that are taken without a look: the next, or those that Redis proposes
 
+# The server tells the first with its answer, and LAST_INSERT_ID() tells the next statement.
 TAKE_PLACES = """
-    UPDATE brook_topic SET next = next + :count
-    WHERE id = :topic AND next = :first AND rule IN ('read-write', 'write-only')
+    UPDATE brook_topic SET next = LAST_INSERT_ID(next) + :count
+    WHERE id = :topic AND next = coalesce(:first, next) AND rule IN ('read-write', 'write-only')
+      AND NOT EXISTS (SELECT 1 FROM brook_inbox WHERE topic = :topic)
+"""
+
+# Of a topic that begins at a place; if the statement before, which took the places, found it as it should be.
+ADD_SMALL_RUN = """
+    INSERT INTO brook_run (place, count, sent, body, bytes, sender, data, sizes)
+    SELECT :begin + LAST_INSERT_ID(), :count, :sent, 0, :bytes, :sender, :data, :sizes FROM DUAL WHERE ROW_COUNT() = 1
 """
 
 # --- the inbox

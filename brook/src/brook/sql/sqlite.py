@@ -1,7 +1,10 @@
 """What SQL is particular to SQLite: the migrations, and a few statements.
 
-Bodies are apart from the runs, in the order of commits: a batch over many topics then writes its bodies side by
-side instead of into as many corners of the file as there are topics, which is several times fewer pages.
+What a commit costs is the pages that it changes, each of which is written to the log as a whole.
+
+- Bodies are apart from the runs, in the order of commits: a batch over many topics then writes its bodies side by
+  side instead of into as many corners of the file as there are topics, which is several times fewer pages.
+- A small run that is committed alone is one row in one page: the bodies are with it, and nothing counts it.
 """
 
 # The migration to version n is item n - 1. A released one is never edited: append another.
@@ -128,6 +131,24 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             FROM brook_run r JOIN brook_body b ON b.id = r.body
             JOIN json_tree(b.extras) label
             WHERE label.type = 'text' AND label.fullkey NOT LIKE '$[%][2].%'""",
+    ),
+    (
+        # A small run that is committed alone has its bodies with it, and `body` is 0.
+        "ALTER TABLE brook_run ADD COLUMN data BLOB",
+        "ALTER TABLE brook_run ADD COLUMN sizes BLOB",
+        "ALTER TABLE brook_run ADD COLUMN extras TEXT",
+        # A topic ends where its last run does: a send need not write to the topic. Its `next` is where those runs ended
+        # that were deleted, by whomever.
+        """CREATE VIEW brook_end AS
+            SELECT id AS topic, max(next, coalesce((
+                SELECT place + count - (id << 44) FROM brook_run
+                WHERE place >= id << 44 AND place < (id + 1) << 44 ORDER BY place DESC LIMIT 1
+            ), 0)) AS next
+            FROM brook_topic""",
+        """CREATE TRIGGER brook_run_deleted AFTER DELETE ON brook_run BEGIN
+            UPDATE brook_topic SET next = old.place + old.count - (id << 44)
+            WHERE id = old.place >> 44 AND next < old.place + old.count - (id << 44);
+        END""",
     ),
 )
 

@@ -48,12 +48,18 @@ FOLLOW_NEW_TOPICS = """
 
 
 def next_offsets(topics: Collection[int]) -> str:
-    return f"SELECT id, next, rule FROM brook_topic WHERE id IN {among(topics)} ORDER BY id"
+    return f"""
+        SELECT t.id, e.next, t.rule FROM brook_topic t JOIN brook_end e ON e.topic = t.id
+        WHERE t.id IN {among(topics)} ORDER BY t.id
+    """
 
 
 ADD_BODY = "INSERT INTO brook_body (id, data, sizes, extras) VALUES (?, ?, ?, ?)"
 
-ADD_RUN = "INSERT INTO brook_run (place, count, sent, body, bytes, sender) VALUES (?, ?, ?, ?, ?, ?)"
+ADD_RUN = """
+    INSERT INTO brook_run (place, count, sent, body, bytes, sender, data, sizes, extras)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 
 MOVE_NEXT_OFFSET = "UPDATE brook_topic SET next = ? WHERE id = ?"
 
@@ -74,8 +80,8 @@ FOLLOWED = "SELECT topic FROM brook_progress WHERE group_id = ?"
 # Messages of the group's topics that are not done: not claimed yet, claimed, and waiting for a retry.
 LAG = """
     SELECT
-        (SELECT coalesce(sum(t.next - p.next), 0)
-         FROM brook_progress p JOIN brook_topic t ON t.id = p.topic WHERE p.group_id = :group_id)
+        (SELECT coalesce(sum(e.next - p.next), 0)
+         FROM brook_progress p JOIN brook_end e ON e.topic = p.topic WHERE p.group_id = :group_id)
         +
         (SELECT coalesce(sum(c.count), 0)
          FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id WHERE r.group_id = :group_id)
@@ -85,7 +91,7 @@ LAG = """
 
 # --- positions
 
-TOPIC_END = "SELECT next FROM brook_topic WHERE id = ?"
+TOPIC_END = "SELECT next FROM brook_end WHERE topic = ?"
 
 FIRST_PLACE = "SELECT min(place) FROM brook_run WHERE place >= ? AND place < ?"
 
@@ -113,11 +119,13 @@ DROP_DEAD_BETWEEN = "DELETE FROM brook_dead WHERE group_id = ? AND place >= ? AN
 
 # The first so many runs that hold a number of places from one on. The first of them may begin before the place.
 RUNS_FROM = """
-    SELECT :place, :count, :attempts, r.place, r.count, r.sent, b.data, b.sizes, b.extras
-    FROM brook_run r JOIN brook_body b ON b.id = r.body
+    SELECT :place, :count, :attempts, r.place, r.count, r.sent, coalesce(r.data, b.data), coalesce(r.sizes, b.sizes),
+        coalesce(r.extras, b.extras)
+    FROM brook_run r LEFT JOIN brook_body b ON b.id = r.body
     WHERE r.place >= coalesce((SELECT max(place) FROM brook_run WHERE place <= :place), :place)
       AND r.place < :place + :count
       AND r.place + r.count > :place
+      AND (r.body = 0 OR b.id IS NOT NULL)
     ORDER BY r.place LIMIT :runs
 """
 
@@ -128,9 +136,11 @@ ADD_LABEL = "INSERT INTO brook_label (block, label, place) VALUES (?, ?, ?)"
 
 # As RUNS_FROM, of the runs of a block that hold a label.
 LABELLED_RUNS = """
-    SELECT :place, :count, 0, r.place, r.count, r.sent, b.data, b.sizes, b.extras
-    FROM brook_label l JOIN brook_run r ON r.place = l.place JOIN brook_body b ON b.id = r.body
+    SELECT :place, :count, 0, r.place, r.count, r.sent, coalesce(r.data, b.data), coalesce(r.sizes, b.sizes),
+        coalesce(r.extras, b.extras)
+    FROM brook_label l JOIN brook_run r ON r.place = l.place LEFT JOIN brook_body b ON b.id = r.body
     WHERE l.block = :block AND l.label = :label AND l.place < :place + :count AND r.place + r.count > :place
+      AND (r.body = 0 OR b.id IS NOT NULL)
     ORDER BY l.place LIMIT :runs
 """
 
@@ -144,8 +154,8 @@ DROP_LABELS = "DELETE FROM brook_label WHERE block = ?"
 
 # The topics of the group that have messages which nobody has claimed.
 READY = """
-    SELECT p.topic, p.next, t.next - p.next FROM brook_progress p JOIN brook_topic t ON t.id = p.topic
-    WHERE p.group_id = ? AND t.next > p.next
+    SELECT p.topic, p.next, e.next - p.next FROM brook_progress p JOIN brook_end e ON e.topic = p.topic
+    WHERE p.group_id = ? AND e.next > p.next
 """
 
 # The claims that are out, by owner.
@@ -251,7 +261,7 @@ NEXT_WHOLE_RUN = """
     WHERE place >= coalesce((SELECT max(place) FROM brook_run WHERE place <= :first), :first)
       AND place < :end
       AND place + count > :first
-      AND EXISTS (SELECT 1 FROM brook_body WHERE id = body)
+      AND (body = 0 OR EXISTS (SELECT 1 FROM brook_body WHERE id = body))
     ORDER BY place LIMIT 1
 """
 
@@ -291,8 +301,8 @@ TOPIC_STATES = f"""
             max(sent) AS newest, sum(CASE WHEN sent >= ? THEN count ELSE 0 END) AS recent
         FROM brook_run GROUP BY 1
     )
-    SELECT t.name, t.rule, t.next, coalesce(s.count, 0), coalesce(s.bytes, 0), s.oldest, s.newest, coalesce(s.recent, 0)
-    FROM brook_topic t LEFT JOIN stored s ON s.topic = t.id ORDER BY t.name
+    SELECT t.name, t.rule, e.next, coalesce(s.count, 0), coalesce(s.bytes, 0), s.oldest, s.newest, coalesce(s.recent, 0)
+    FROM brook_topic t JOIN brook_end e ON e.topic = t.id LEFT JOIN stored s ON s.topic = t.id ORDER BY t.name
 """
 
 GROUP_STATES = f"""
@@ -304,10 +314,11 @@ GROUP_STATES = f"""
     ), dead AS (
         SELECT group_id, place >> {OFFSET_BITS} AS topic, count(*) AS count FROM brook_dead GROUP BY 1, 2
     )
-    SELECT g.name, t.name, p.next, t.next, coalesce(c.count, 0), coalesce(w.count, 0), coalesce(d.count, 0)
+    SELECT g.name, t.name, p.next, e.next, coalesce(c.count, 0), coalesce(w.count, 0), coalesce(d.count, 0)
     FROM brook_progress p
     JOIN brook_group g ON g.id = p.group_id
     JOIN brook_topic t ON t.id = p.topic
+    JOIN brook_end e ON e.topic = p.topic
     LEFT JOIN claimed c ON c.group_id = p.group_id AND c.topic = p.topic
     LEFT JOIN waiting w ON w.group_id = p.group_id AND w.topic = p.topic
     LEFT JOIN dead d ON d.group_id = p.group_id AND d.topic = p.topic

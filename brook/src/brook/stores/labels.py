@@ -3,7 +3,7 @@
 Rows of runs that are gone may stay for a while, until their block has no runs; nobody finds them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from brook.claiming import Range
 from brook.packing import Piece, labels
@@ -15,7 +15,7 @@ from brook.stores.session import Session
 LONGEST = 255
 
 
-def add(db: Session, placed: Iterable[tuple[int, str | None]]) -> None:
+def add(db: Session, placed: Collection[tuple[int, str | None]]) -> None:
     """Of new runs: their places, and the extras of their messages."""
     rows = {(place >> sql.BLOCK_BITS, label[:LONGEST], place) for place, extras in placed for label in labels(extras)}
     db.change(sql.ADD_LABEL, *sorted(rows))  # in their order, so that a page is looked for once

@@ -13,17 +13,20 @@ sees what is committed by then (READ COMMITTED).
   group (`turn` is counted up), or of the claim.
 """
 
+import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from brook.model import Durability
 from brook.packing import Run
 from brook.sql import mysql as sql
 from brook.stores.base import Writer
+from brook.stores.mysql_append import append, append_at, append_small
 from brook.stores.mysql_database import MysqlDatabase, Target
-from brook.stores.mysql_inbox import CallersTransaction, admit, append, append_at
+from brook.stores.mysql_inbox import CallersTransaction, admit
 from brook.stores.redis_places import Disagreed, RedisPlaces
 from brook.stores.sql import SqlStore
+from brook.stores.writing import is_small
 
 
 class MysqlStore(SqlStore):
@@ -32,12 +35,21 @@ class MysqlStore(SqlStore):
     ) -> None:
         self._server = MysqlDatabase(target, durability=durability, patience=patience, create=create)
         self._places = target.redis and RedisPlaces(*target.redis, self._server.queue)
+        # While one waits for the disk, the next can have the lock of the topic. Redis would propose places in an order
+        # in which they are not taken.
+        self.appends_at_once = 1 if self._places else 2
         super().__init__(self._server)
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
-        if self._places is None:
-            return self._server.write(lambda db: append(db, runs, now))
-        return self._append_with(self._places, runs, now)
+        counts: Counter[int] = Counter()
+        for run in runs:
+            counts[run.topic] += run.messages
+        proposed = self._places.take(counts) if self._places else None
+        firsts = self._append_quickly(runs, now, counts, proposed)
+        if firsts is None:
+            firsts = self._server.write(lambda db: append(db, runs, now))
+            self._correct({run.topic: first + run.messages for run, first in zip(runs, firsts, strict=True)})
+        return firsts
 
     def within(self, connection: object) -> Writer:
         return CallersTransaction(self._server, self, connection, self._server.queue, str(self._server.target))
@@ -52,19 +64,20 @@ class MysqlStore(SqlStore):
             self._places.close()
         super().close()
 
-    def _append_with(self, places: RedisPlaces, runs: Sequence[Run], now: float) -> list[int]:
-        counts: Counter[int] = Counter()
-        for run in runs:
-            counts[run.topic] += run.messages
-        proposed = places.take(counts)
-        if proposed is not None:
-            try:
+    def _append_quickly(
+        self, runs: Sequence[Run], now: float, counts: Mapping[int, int], proposed: Mapping[int, int] | None
+    ) -> list[int] | None:
+        if not self._server.clustered and is_small(runs) and runs[0].extras is None:
+            first = append_small(self._server, runs[0], now, proposed[runs[0].topic] if proposed else None)
+            return None if first is None else [first]
+        if proposed:
+            with contextlib.suppress(Disagreed):
                 return self._server.write(lambda db: append_at(db, dict(proposed), counts, runs, now))
-            except Disagreed:
-                pass
-        firsts = self._server.write(lambda db: append(db, runs, now))
-        places.correct({run.topic: first + run.messages for run, first in zip(runs, firsts, strict=True)})
-        return firsts
+        return None
+
+    def _correct(self, nexts: Mapping[int, int]) -> None:
+        if self._places is not None:
+            self._places.correct(nexts)
 
     def _admit(self) -> None:
         admit(self._server)

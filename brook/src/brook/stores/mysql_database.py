@@ -14,6 +14,7 @@ import functools
 import importlib
 import math
 import os
+import select
 import ssl
 import threading
 import time
@@ -35,7 +36,7 @@ from brook.model import Durability
 from brook.sql import mysql as sql
 from brook.sql.statements import SCHEMA_VERSION
 from brook.stores.mysql_errors import CONFLICTS, LOST, code_of, translated
-from brook.stores.mysql_session import MysqlSession, for_driver
+from brook.stores.mysql_session import MysqlSession, Outcome, for_driver
 from brook.stores.session import SMALL, Result, Session
 
 PAUSE = 0.01  # seconds before another attempt
@@ -70,6 +71,7 @@ class MysqlDatabase:
         self._idle: list[Any] = []
         self._host = 0
         self._longest = _LEAST_PACKET
+        self.clustered = False
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
         collation = self._examine(durability)
@@ -77,19 +79,23 @@ class MysqlDatabase:
         self.queue = str(self.read(lambda db: db.rows(sql.QUEUE))[0][0])
 
     def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
-        def attempt(connection: Any) -> Result:
+        return self.write_and_tell(work)[0]
+
+    def write_and_tell(self, work: Callable[[Session], Result]) -> tuple[Result, list[Outcome]]:
+        """As write; and what those statements did that travelled with the commit, from BEGIN to COMMIT if all did."""
+
+        def attempt(connection: Any) -> tuple[Result, list[Outcome]]:
             with connection.cursor() as cursor:
-                session = MysqlSession(cursor, self._longest, transaction=True)
+                session = MysqlSession(cursor, self._longest, transaction=True, clustered=self.clustered)
                 result = work(session)
-                self._commit(session)
-                return result
+                return result, self._commit(session)
 
         return self._patiently(attempt)
 
     def read(self, work: Callable[[Session], Result]) -> Result:
         def attempt(connection: Any) -> Result:
             with connection.cursor() as cursor:
-                return work(MysqlSession(cursor, self._longest, transaction=False))
+                return work(MysqlSession(cursor, self._longest, transaction=False, clustered=self.clustered))
 
         return self._patiently(attempt)
 
@@ -122,9 +128,9 @@ class MysqlDatabase:
                     self._host = (self._host + 1) % len(self.target.hosts)
             time.sleep(PAUSE)
 
-    def _commit(self, session: MysqlSession) -> None:
+    def _commit(self, session: MysqlSession) -> list[Outcome]:
         try:
-            session.commit()
+            return session.commit()
         except self._driver.Error as error:
             if code_of(error) not in LOST:
                 raise
@@ -148,8 +154,12 @@ class MysqlDatabase:
         self._put_back(connection)
 
     def _idle_connection(self) -> Any:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None or _is_quiet(connection):
+                return connection
+            _close(connection)
 
     def _roll_back(self, connection: Any) -> None:
         try:
@@ -203,6 +213,7 @@ class MysqlDatabase:
                 cursor.execute(sql.ISOLATION)
                 cursor.execute(for_driver(sql.MANNERS), (max(math.ceil(self._patience), 1),))
                 if cursor.execute(sql.IS_CLUSTERED):
+                    self.clustered = True
                     cursor.execute(sql.WAIT_FOR_OTHERS)
         except BaseException:
             _close(connection)
@@ -270,6 +281,13 @@ def _driver() -> Any:
 
 def _is_servers(error: BaseException) -> bool:
     return 1000 <= code_of(error) < 2000
+
+
+def _is_quiet(connection: Any) -> bool:
+    """An idle connection has nothing to read, unless the server has closed it: better to know before COMMIT is sent."""
+    poll = select.poll()
+    poll.register(connection._sock, select.POLLIN)
+    return not poll.poll(0)
 
 
 def _close(connection: Any) -> None:

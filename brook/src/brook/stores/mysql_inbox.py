@@ -15,7 +15,7 @@ order in which it was written; what one of them has written stays in order, and 
 
 import contextlib
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from brook.errors import BadSetting, BrookError
@@ -27,7 +27,6 @@ from brook.stores.base import Writer
 from brook.stores.mysql_errors import code_of, translated
 from brook.stores.mysql_session import for_driver
 from brook.stores.places import to_place
-from brook.stores.redis_places import Disagreed
 from brook.stores.session import Database, Row, Session
 
 # So many are moved in one transaction.
@@ -42,27 +41,10 @@ def admit(database: Database) -> None:
         database.write(functools.partial(_admit, topics))
 
 
-def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
-    """What was committed before is before."""
-    topics = {run.topic for run in runs}
-    rows = db.rows(sql.lock_offsets(topics))
-    nexts = writing.require_writable([(topic, following, rule) for topic, following, rule, _ in rows], topics)
-    if any(is_waiting for *_, is_waiting in rows):
-        while waiting := db.rows(sql.inbox_of(topics), (MANY,)):
-            _place(db, nexts, waiting)
-    return writing.store(db, nexts, runs, now)
-
-
-def append_at(
-    db: Session, proposed: dict[int, int], counts: Mapping[int, int], runs: Sequence[Run], now: float
-) -> list[int]:
-    """At the offsets that were proposed for so many messages of each topic. Disagreed, unless they come next."""
-    for topic, first in sorted(proposed.items()):
-        if not db.count(sql.TAKE_PLACES, {"topic": topic, "first": first, "count": counts[topic]}):
-            raise Disagreed(f"topic {topic}: {first} is not its next offset")
-    if db.rows(sql.inbox_of(proposed), (1,)):
-        raise Disagreed("what is in the inbox comes first")
-    return writing.store(db, proposed, runs, now)
+def place_all(db: Session, nexts: dict[int, int]) -> None:
+    """Give offsets to all that is committed for these topics, whose locks we have; moves the next offsets."""
+    while waiting := db.rows(sql.inbox_of(nexts), (MANY,)):
+        _place(db, nexts, waiting)
 
 
 def _admit(topics: Collection[int], db: Session) -> None:
@@ -77,8 +59,8 @@ def _place(db: Session, nexts: dict[int, int], runs: Sequence[Row]) -> None:
     for first, (each, topic, count, sent, size, sender, extras) in zip(firsts, runs, strict=True):
         place = to_place(topic, first)
         db.change(sql.ADMIT_BODY, (place, each))
-        db.change(statements.ADD_RUN, (place, count, sent, place, size, sender))
-        labels.add(db, [(place, extras)])
+        db.change(statements.ADD_RUN, (place, count, sent, place, size, sender, None, None, None))
+        labels.add(db, [(place, extras)] if extras else [])
         db.change(sql.DROP_FROM_INBOX, (each,))
 
 

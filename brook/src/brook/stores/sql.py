@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from brook.claiming import Range, Setback
 from brook.model import Claimed, Position, Rule
-from brook.packing import Piece, Run
+from brook.packing import Piece
 from brook.sql import statements as sql
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores import claims, labels, offers, retention, watching, writing
@@ -18,6 +18,8 @@ from brook.stores.session import PAGE, Database, Result, Session
 
 
 class SqlStore:
+    appends_at_once = 1
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turns: dict[str, int] = {}  # by group: the topic that was claimed from last
@@ -35,10 +37,6 @@ class SqlStore:
 
     def set_rule(self, topic: int, rule: Rule) -> None:
         self._database.write(lambda db: db.change(sql.SET_RULE, (rule, topic)))
-
-    def append(self, runs: Sequence[Run], now: float) -> list[int]:
-        written = sum(len(run.data) for run in runs) + PAGE * (len(runs) + 4)
-        return self._database.write(lambda db: writing.append(db, runs, now), written)
 
     def subscribe(
         self,

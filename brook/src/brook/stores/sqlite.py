@@ -6,12 +6,14 @@ changes happen one after the other, in the order of their commits. Reading bodie
 claimed does not change.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from brook.model import Durability
+from brook.packing import Run
 from brook.sql import sqlite as sql
 from brook.stores.base import Writer
-from brook.stores.session import Session
+from brook.stores.session import PAGE, Session
 from brook.stores.sql import SqlStore
 from brook.stores.sqlite_database import SqliteDatabase
 from brook.stores.sqlite_transaction import CallersTransaction
@@ -21,6 +23,10 @@ class SqliteStore(SqlStore):
     def __init__(self, path: Path, *, durability: Durability = "full", patience: float = 5.0) -> None:
         self._file = SqliteDatabase(path, durability=durability, patience=patience)
         super().__init__(self._file)
+
+    def append(self, runs: Sequence[Run], now: float) -> list[int]:
+        size = sum(len(run.data) for run in runs) + PAGE * len(runs)
+        return self._file.write(lambda db: db.append(runs, now), size)
 
     def within(self, connection: object) -> Writer:
         return CallersTransaction(self._file, connection)

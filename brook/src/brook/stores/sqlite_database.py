@@ -22,7 +22,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from brook.errors import (
@@ -41,13 +41,15 @@ from brook.model import Durability
 from brook.sql import sqlite as sql
 from brook.sql.statements import SCHEMA_VERSION, SET_SCHEMA_VERSION
 from brook.stores.session import SMALL, Result, Session
-from brook.stores.sqlite_session import SqliteSession
+from brook.stores.sqlite_session import Ends, SqliteSession
 
 # Between two looks at a lock that others have. The same for all, so that all have the same chance.
 PAUSE = 0.00005
 
-# The log is copied once about so much has been written to it. Small enough to stay in memory.
-LOG_BYTES = 8 * 1024 * 1024
+# The log is copied once about so much has been written to it, or after so many commits. Small enough to stay in memory;
+# and where commits are small the log stays short, because the first time that it grows to a length, each sync takes
+# up to twice as long as when what is there already is overwritten.
+LOG_BYTES, LOG_COMMITS = 8 * 1024 * 1024, 128
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
@@ -73,16 +75,18 @@ _SYSTEM_CODES = {
 class SqliteDatabase:
     def __init__(self, path: Path, *, durability: Durability, patience: float) -> None:
         self.path = path
+        self._translated = _Translated(path)
         self._patience = patience
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._logged = 0
+        self._told: Ends | None = None
         self._pid: int | None = os.getpid()
         if not path.parent.is_dir():
             raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
         with self.translated(), contextlib.ExitStack() as unless_opened:
             self._writer = unless_opened.enter_context(contextlib.closing(self._connect()))
-            self._patiently(lambda: _migrate(self._writer, path))
+            self._patiently(_migrate, self._writer, path)
             self._reader = unless_opened.enter_context(contextlib.closing(self._connect()))
             self._reader.execute(SCHEMA_VERSION).fetchall()  # from here on the log is there
             _sync_directory(path.parent)
@@ -93,18 +97,20 @@ class SqliteDatabase:
             self._door = path.with_name(f"{path.name}-door").open("w")
             unless_opened.pop_all()
 
-    def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
+    def write(self, work: Callable[[SqliteSession], Result], size: int = SMALL) -> Result:
         with self.translated(), self._write_lock:
             self.check_open()
             self._begin()
+            session, self._told = SqliteSession(self._writer, self._told), None
             try:
-                result = work(SqliteSession(self._writer))
+                result = work(session)
                 self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
-            self._logged += size
+            self._told = session.to_tell
+            self._logged += max(size, LOG_BYTES // LOG_COMMITS)
             if self._logged > LOG_BYTES:
                 self._copy_log()
             return result
@@ -131,20 +137,21 @@ class SqliteDatabase:
         return connection
 
     def _begin(self) -> None:
-        self._patiently(lambda: fcntl.flock(self._door, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        self._patiently(fcntl.flock, self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
-            self._patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+            self._patiently(self._writer.execute, "BEGIN IMMEDIATE")
         finally:
             fcntl.flock(self._door, fcntl.LOCK_UN)
 
-    def _patiently(self, attempt: Callable[[], object]) -> None:
+    def _patiently(self, attempt: Callable[..., object], *arguments: object) -> None:
         """Try until nobody has it locked, or patience is at its end."""
-        end = time.monotonic() + self._patience
+        end = None
         while True:
             try:
-                attempt()
+                attempt(*arguments)
                 return
             except (sqlite3.OperationalError, BlockingIOError) as error:
+                end = end or time.monotonic() + self._patience
                 if not _is_busy(error) or time.monotonic() > end:
                     raise
             time.sleep(PAUSE)
@@ -164,14 +171,24 @@ class SqliteDatabase:
         if self._pid != os.getpid():
             raise Closed(f"{self.path}: closed, or opened before a fork: open it again in this process")
 
-    @contextlib.contextmanager
-    def translated(self) -> Iterator[None]:
+    def translated(self) -> "_Translated":
         """What the database and the system raise comes out as ours."""
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            kind, remedy = _MEANINGS.get(_code(error), (StoreFailed, "see what the system says of its disk"))
-            raise kind(f"{self.path}: {error}: {remedy}") from error
+        return self._translated
+
+
+class _Translated:
+    """A class, because each send goes through it: a generator takes several times as long."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error | OSError):
+            ours, remedy = _MEANINGS.get(_code(error), (StoreFailed, "see what the system says of its disk"))
+            raise ours(f"{self._path}: {error}: {remedy}") from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -36,7 +36,7 @@ class CallersTransaction:
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         with self._writing() as db:
-            return writing.append(db, runs, now)
+            return db.append(runs, now)
 
     @contextmanager
     def _writing(self) -> Iterator[SqliteSession]:

@@ -12,6 +12,9 @@ from brook.stores.offers import group_or_none
 from brook.stores.places import offset_at, to_place
 from brook.stores.session import Session
 
+# So many bytes of bodies go with their run into one page.
+SMALL_RUN = 3072
+
 
 def topics(db: Session) -> dict[str, int]:
     return dict(db.rows(sql.ALL_TOPICS))
@@ -51,28 +54,37 @@ def _add_group(db: Session, name: str, all_topics: bool, ordered: bool | None, t
     return old.id
 
 
-def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
-    topics = {run.topic for run in runs}
-    return store(db, require_writable(db.rows(sql.next_offsets(topics) + db.locking), topics), runs, now)
+def is_small(runs: Sequence[Run]) -> bool:
+    """Whether it is one run that has its bodies with it."""
+    return len(runs) == 1 and len(runs[0].data) <= SMALL_RUN
 
 
 def store(db: Session, nexts: dict[int, int], runs: Sequence[Run], now: float) -> list[int]:
     """nexts: the next offset of each topic, for us to hand out; the first offset of each run."""
+    if is_small(runs):
+        return [_store_small(db, nexts, runs[0], int(now * 1000))]
     firsts = hand_out(nexts, [(run.topic, run.messages) for run in runs])
-    places = [to_place(run.topic, first) for first, run in zip(firsts, runs, strict=True)]
-    ids = db.body_ids(places)
-    sent = int(now * 1000)
+    placed = [(to_place(run.topic, first), run) for first, run in zip(firsts, runs, strict=True)]
+    ids = db.body_ids([place for place, _ in placed])
     db.change(sql.ADD_BODY, *[(i, r.data, r.sizes, r.extras) for i, r in zip(ids, runs, strict=True)])
-    db.change(
-        sql.ADD_RUN,
-        *[
-            (place, run.messages, sent, body, len(run.data), run.sender)
-            for body, place, run in zip(ids, places, runs, strict=True)
-        ],
-    )
-    labels.add(db, [(place, run.extras) for place, run in zip(places, runs, strict=True)])
-    move_offsets(db, nexts)
+    rows = [_described(place, run, int(now * 1000), body) for body, (place, run) in zip(ids, placed, strict=True)]
+    db.change(sql.ADD_RUN, *[(*row, None, None, None) for row in rows])
+    labels.add(db, [(place, run.extras) for place, run in placed if run.extras])
     return firsts
+
+
+def _store_small(db: Session, nexts: dict[int, int], run: Run, sent: int) -> int:
+    first = nexts[run.topic]
+    nexts[run.topic] += run.messages
+    place = to_place(run.topic, first)
+    db.change(sql.ADD_RUN, (*_described(place, run, sent, 0), run.data, run.sizes, run.extras))
+    if run.extras:
+        labels.add(db, [(place, run.extras)])
+    return first
+
+
+def _described(place: int, run: Run, sent: int, body: int) -> tuple[object, ...]:
+    return place, run.messages, sent, body, len(run.data), run.sender
 
 
 def require_writable(rows: Sequence[tuple[int, int, str]], wanted: Collection[int]) -> dict[int, int]:
