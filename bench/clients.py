@@ -1,18 +1,21 @@
 """What our driver costs against another client of the same broker: in turn, in one run.
 
 Each way sends the same number of messages of one size with the same number in flight over one connection, to a server
-that has just been started:
+that has just been started and has taken in a tenth as many before:
 
     driver   ours alone: encodes, sends, reads the answers; bodies are made beforehand
     worker   a whole producer of ours: paced, bodies made and summed, every message in the record
 
-CPU is that of the client's process, user and system, for each acked message. Prints the medians and their ratios to
-the peer's.
+CPU is that of the client's process, user and system, for each acked message; of the peer and the worker from the
+start of their processes to the end. A rate is that of sending and acking alone: where a peer reports its own, it is
+that. Each round has all ways in turn, so what disturbs the machine for longer disturbs all of them: the ratio to the
+peer is made round by round, and what is printed is the middle one, with the least and the greatest.
 """
 
 import argparse
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -20,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +98,7 @@ def _one_turn(broker: Broker, settings: dict[str, str], groups: Sequence[str], w
         running(broker, Path(folder) / broker.name, **settings) as found,
     ):
         load_driver(broker.driver).prepare(found.address, [TOPIC], groups)
+        _drive(broker.driver, found.address, replace(load, messages=load.messages // 10))
         return way(found.address, load, Path(folder).resolve())
 
 
@@ -112,15 +116,14 @@ def _drive(driver: str, address: Address, load: Load) -> Cost:
     bodies = [Bodies(1).build(0, topics, i * batch, sizes, 1) for i in range(BODY_SETS)]
     sender = load_driver(driver).Sender(address, [TOPIC], 0)
     sent = acked = 0
-    before, began = os.times(), time.monotonic()
+    before, began = time.process_time(), time.monotonic()
     while acked < load.messages:
         while sent < load.messages and sent - acked + batch <= load.window:
             sender.send(Outgoing(sent, topics, bodies[sent // batch % BODY_SETS], sizes))
             sent += batch
         acked += len(sender.answers(10))
-    seconds, after = time.monotonic() - began, os.times()
+    seconds, cpu = time.monotonic() - began, time.process_time() - before
     sender.close()
-    cpu = after.user - before.user + after.system - before.system
     return Cost(cpu / acked * 1e6, acked / seconds)
 
 
@@ -141,26 +144,48 @@ def _worker(driver: str, address: Address, load: Load, folder: Path) -> Cost:
         producers=[[0, 0, 0, load.messages]],
     )
     command = [sys.executable, "-m", "ackworth.load.worker"]
-    lines = json.dumps(asdict(order)) + "\n0\n"
-    return measured(
-        load, lambda: subprocess.run(command, check=True, input=lines, text=True, stdout=subprocess.DEVNULL)
-    )
+    before = cpu_of_children()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps(asdict(order)) + "\n")
+        process.stdin.flush()
+        process.stdout.readline()  # it is up, and waits for the time to begin
+        began = time.monotonic()
+        process.communicate("0\n")
+        seconds = time.monotonic() - began
+    return Cost((cpu_of_children() - before) / load.messages * 1e6, load.messages / seconds)
 
 
-def measured(load: Load, run: Callable[[], object]) -> Cost:
-    """A process from its start to its end: what it takes to begin is in it."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    run()
-    seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return Cost(cpu / load.messages * 1e6, load.messages / seconds)
+def measured(load: Load, command: Sequence[str], seconds: str = "", rate: str = "") -> Cost:
+    """A process from its start to its end. One of two patterns finds, at last in what it says, how fast it was."""
+    before = cpu_of_children()
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    cpu = cpu_of_children() - before
+    found = re.findall(seconds or rate, said)
+    if not found:
+        raise SystemExit(f"{command[0]} did not say how fast it was, but: {said[-500:]}")
+    figure = float(found[-1].replace(",", ""))
+    return Cost(cpu / load.messages * 1e6, load.messages / figure if seconds else figure)
+
+
+def cpu_of_children() -> float:
+    """In seconds, of those that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _conclude(peer: str, costs: dict[str, list[Cost]]) -> None:
-    cpu = {way: statistics.median(c.microseconds for c in found) for way, found in costs.items()}
-    rate = {way: statistics.median(c.rate for c in found) for way, found in costs.items()}
+    cpu = {way: [cost.microseconds for cost in found] for way, found in costs.items()}
+    rate = {way: [cost.rate for cost in found] for way, found in costs.items()}
     for way in ("driver", "worker"):
         print(
-            f"{way}: {cpu[way]:.3f} us of CPU a message, {cpu[way] / cpu[peer]:.2f} of {peer}'s {cpu[peer]:.3f}; "
-            f"{rate[way]:,.0f}/s, {rate[way] / rate[peer]:.2f} of its {rate[peer]:,.0f}/s"
+            f"{way}: {statistics.median(cpu[way]):.3f} us of CPU a message against {peer}'s "
+            f"{statistics.median(cpu[peer]):.3f}: {_ratio(cpu[way], cpu[peer])}; {statistics.median(rate[way]):,.0f}/s "
+            f"against {statistics.median(rate[peer]):,.0f}/s: {_ratio(rate[way], rate[peer])}"
         )
+
+
+def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """Round by round."""
+    ratios = [our / their for our, their in zip(ours, theirs, strict=True)]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

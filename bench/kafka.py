@@ -6,24 +6,24 @@ Kafka's tool knows no window of messages. It sends as fast as its buffer allows:
 bodies, and at least as large as one batch.
 """
 
-import subprocess
 from pathlib import Path
 
 from clients import TOPIC, Cost, Load, compare, measured
 
 from ackworth.broker.kafka import BROKER, JARS
 from ackworth.driver.contract import Address
+from ackworth.model import java
 
 BATCH = 16384  # its default
 
 
 def perf_test(address: Address, load: Load, folder: Path) -> Cost:
-    command = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", JARS.class_path]
+    command = [java.find().path, "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", JARS.class_path]
     command += ["org.apache.kafka.tools.ProducerPerformance", "--topic", TOPIC, "--throughput", "-1"]
     command += ["--num-records", str(load.messages), "--record-size", str(load.size), "--producer-props"]
     command += [f"bootstrap.servers={address['servers']}", "acks=all", "enable.idempotence=true"]
     command += [f"buffer.memory={max(BATCH, load.window * load.size)}", f"batch.size={BATCH}"]
-    return measured(load, lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+    return measured(load, command, rate=r"records sent, ([\d,.]+) records/sec")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ nats-py publishes the same bytes again and again, and takes the acks as they com
 
 import asyncio
 import json
-import subprocess
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,16 +23,18 @@ AS_PEER = "--as-nats-py"
 
 def nats_py(address: Address, load: Load, folder: Path) -> Cost:
     command = [sys.executable, __file__, AS_PEER, json.dumps([address, asdict(load)])]
-    return measured(load, lambda: subprocess.run(command, check=True))
+    return measured(load, command, seconds=r"([\d.]+) s")
 
 
 async def publish(address: Address, load: Load) -> None:
     client = await nats.connect(f"nats://{address['host']}:{address['port']}")
     jetstream = client.jetstream(publish_async_max_pending=load.window)
     body, subject = b"x" * load.size, f"{address['stream']}.{TOPIC}"
+    began = time.monotonic()
     for _ in range(load.messages):
         await jetstream.publish_async(subject, body)
     await jetstream.publish_async_completed()
+    print(f"{time.monotonic() - began:.6f} s")
     await client.close()
 
 

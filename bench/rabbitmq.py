@@ -6,7 +6,6 @@ PerfTest is fetched from Maven Central. It sends persistent, mandatory messages 
 same exchange and queue.
 """
 
-import subprocess
 from pathlib import Path
 
 from clients import TOPIC, Cost, Load, compare, measured
@@ -14,18 +13,19 @@ from clients import TOPIC, Cost, Load, compare, measured
 from ackworth.broker.maven import Jars
 from ackworth.broker.rabbitmq import BROKER
 from ackworth.driver.contract import Address
+from ackworth.model import java
 
 PERF_TEST = Jars("perf-test-2.22.1", ("com.rabbitmq:perf-test:2.22.1",))
 GROUP = "group-0"
 
 
 def perf_test(address: Address, load: Load, folder: Path) -> Cost:
-    command = ["java", "-cp", PERF_TEST.class_path, "com.rabbitmq.perf.PerfTest"]
+    command = [java.find().path, "-cp", PERF_TEST.class_path, "com.rabbitmq.perf.PerfTest"]
     command += ["--uri", "amqp://{user}:{password}@{host}:{port}".format(**address), "--predeclared"]
     command += ["--exchange", "ackworth", "--routing-key", TOPIC, "--queue", f"{TOPIC}.{GROUP}"]
     command += ["--producers", "1", "--consumers", "0", "--flag", "persistent", "--flag", "mandatory"]
     command += ["--confirm", str(load.window), "--pmessages", str(load.messages), "--size", str(load.size)]
-    return measured(load, lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+    return measured(load, command, rate=r"sending rate avg: ([\d,.]+)")
 
 
 if __name__ == "__main__":

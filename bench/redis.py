@@ -5,7 +5,6 @@
 redis-benchmark sends the same bytes again and again.
 """
 
-import subprocess
 from pathlib import Path
 
 from clients import TOPIC, Cost, Load, compare, measured
@@ -17,7 +16,7 @@ from ackworth.driver.contract import Address
 def redis_benchmark(address: Address, load: Load, folder: Path) -> Cost:
     command = ["redis-benchmark", "-h", address["host"], "-p", str(address["port"]), "-c", "1", "-q"]
     command += ["-n", str(load.messages), "-P", str(load.window), "XADD", TOPIC, "*", "b", "x" * load.size]
-    return measured(load, lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+    return measured(load, command, rate=r"([\d.]+) requests per second")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from ackworth.broker import disk
-from ackworth.broker.contract import Broker
+from ackworth.broker.contract import SINGLE, Broker
 from ackworth.broker.process import descendants
 from ackworth.broker.redis_streams import BROKER as REDIS_STREAMS
 from ackworth.broker.redis_streams import RedisStreams
@@ -60,9 +60,9 @@ def spark() -> Iterator["Session"]:
 B = TypeVar("B", bound=Broker)
 
 
-def had(broker: B) -> B:
+def had(broker: B, topology: str = SINGLE) -> B:
     """The broker, if this machine has it."""
-    if reason := broker.missing():
+    if reason := broker.missing(topology):
         lacking(reason)
     return broker
 

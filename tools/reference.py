@@ -140,7 +140,8 @@ def _value(value: Any, read_by: reader.Reader) -> str:
 
 def _broker(broker: Broker) -> Iterator[str]:
     yield f"### `{broker.name}`"
-    yield f"{broker.summary}. Topologies: {_codes(broker.topologies)}."
+    topologies = (f"`{topology}` (nodes: {_codes(broker.nodes(topology))})" for topology in broker.topologies)
+    yield f"{broker.summary}. Topologies: {'; '.join(topologies)}."
     rows = (
         (f"`{name}`", _codes(setting.values), f"`{setting.default}`", setting.means)
         for name, setting in broker.settings.items()
@@ -148,6 +149,10 @@ def _broker(broker: Broker) -> Iterator[str]:
     yield _table(("setting", "values", "default", "means"), rows)
     yield "What it claims, setting by setting, the others at their defaults:"
     yield _table(("settings", "an acked message survives", "in order", "once", "source"), _claims(broker))
+    for topology in broker.topologies:
+        if spared := broker.claims(registry.settle(broker, {}), topology).survives_in_part:
+            survived = _codes(sorted(spared))
+            yield f"In the topology `{topology}` it survives {survived} at any setting if some nodes are spared."
 
 
 def _claims(broker: Broker) -> Iterator[tuple[str, ...]]:

@@ -71,6 +71,29 @@ def test_conflicts_between_nodes_are_tried_again(cluster: Galera) -> None:
     assert conflicts(cluster) > 0, "there was nothing to be tried again"
 
 
+def test_what_is_undone_because_of_another_node_is_undone_whole(cluster: Galera) -> None:
+    topics = [f"whole-{number:02d}" for number in range(16)]
+    firsts, failures = list[tuple[str, int]](), list[BrookError]()
+    clients = [Brook(cluster.url("q", node), patience=PATIENCE) for node in range(3)]
+    clients[0].create_topics(topics)
+
+    def send(mq: Brook) -> None:
+        try:
+            for _ in range(60):
+                firsts.extend(zip(topics, mq.append(topics, [b"x"] * len(topics)), strict=True))
+        except BrookError as failure:
+            failures.append(failure)
+
+    before = conflicts(cluster)
+    in_threads([threading.Thread(target=send, args=(mq,)) for mq in clients])
+    for mq in clients:
+        mq.close()
+    assert failures == [], "half of an append was stored, and is in the way"
+    assert sorted(firsts) == [(topic, offset) for topic in topics for offset in range(180)]
+    assert cluster.nodes[0].ask("SELECT id FROM q.brook_body WHERE id NOT IN (SELECT body FROM q.brook_run)") == []
+    assert conflicts(cluster) > before, "there was nothing to be undone"
+
+
 def audit(acked: Collection[bytes], unknown: Collection[bytes], got: dict[int, bytes]) -> None:
     """What was acked has come, once and in a dense order; and nothing but that and what nobody can tell."""
     assert sorted(got) == list(range(len(got))), "offsets are not dense"

@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -20,6 +21,7 @@ from brook import (
     DatabaseReadOnly,
     MissingDatabase,
     MissingDriver,
+    NoQueue,
     NotDurable,
     SchemaTooNew,
     StoreFailed,
@@ -27,6 +29,7 @@ from brook import (
 )
 from brook.sql import mysql as sql
 from brook.sql.statements import OFFSET_BITS, RUNS_FROM
+from brook.stores.mysql_database import Target
 from brook.stores.mysql_session import MysqlSession, for_driver
 from brook.urls import mysql_target
 
@@ -44,12 +47,17 @@ def url(maria: MariaDb, database: str) -> str:
 
 
 def test_urls() -> None:
-    assert mysql_target("mysql://u:p%40ss@h/q") == ([("h", 3306)], "u", "p@ss", "q", None)
-    assert mysql_target("mysql://u@h1:1,h2,h3:3/q") == ([("h1", 1), ("h2", 3306), ("h3", 3)], "u", "", "q", None)
-    assert mysql_target("mysql://u@h/q?redis=r:5") == ([("h", 3306)], "u", "", "q", ("r", 5))
+    assert mysql_target("mysql://u:p%40ss@h/q") == Target([("h", 3306)], "u", "p@ss", "q")
+    assert mysql_target("mysql://u@h1:1,h2,h3:3/q") == Target([("h1", 1), ("h2", 3306), ("h3", 3)], "u", "", "q")
+    assert mysql_target("mysql://u@h/q?redis=r:5") == Target([("h", 3306)], "u", "", "q", ("r", 5))
+    secured = mysql_target("mysqls://u@h/q?redis=r&ca=/a.pem&cert=/c.pem")
+    assert (secured.redis, secured.tls) == (("r", 6379), {"ca": "/a.pem", "cert": "/c.pem"})
+    assert mysql_target("mysqls://u@h/q").tls == {}
 
 
-@pytest.mark.parametrize("url", ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b"])
+@pytest.mark.parametrize(
+    "url", ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b", "mysql://u@h/q?ca=c"]
+)
 def test_wrong_urls(url: str) -> None:
     with pytest.raises(BadUrl, match="write mysql://user:password@host") as caught:
         Brook(url)
@@ -79,10 +87,31 @@ def test_strangers(maria: MariaDb, database: str, url: str) -> None:
 
 
 def test_without_creating(url: str) -> None:
-    with pytest.raises(BadUrl, match="there is no queue in this database"):
+    with pytest.raises(NoQueue, match="there is no queue in this database") as caught:
         Brook(url, create=False)
+    assert caught.value.server.startswith("MariaDB 1")
     Brook(url).close()
     Brook(url, create=False).close()
+
+
+def test_a_removed_queue_is_gone(url: str, maria: MariaDb, database: str) -> None:
+    with closing(maria.connect(database)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE brookish (id INT)")
+        with Brook(url) as mq:
+            mq.send("a", b"one")
+            mq.remove()
+        cursor.execute("SHOW TABLES")
+        assert cursor.fetchall() == (("brookish",),)
+    with Brook(url) as mq:
+        assert mq.topics() == {}
+
+
+def test_tls_is_not_given_up(url: str, tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="write mysql:// instead of mysqls://"):
+        Brook(url.replace("mysql://", "mysqls://"))
+    (tmp_path / "ca.pem").write_text("no certificate")
+    with pytest.raises(BadUrl, match="name files with certificates"):
+        Brook(f"{url.replace('mysql://', 'mysqls://')}?ca={tmp_path / 'ca.pem'}")
 
 
 def test_a_server_that_keeps_less_is_refused(maria: MariaDb, url: str) -> None:

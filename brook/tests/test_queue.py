@@ -32,6 +32,16 @@ def test_send_and_receive(url: str, clock: Any) -> None:
     assert (two.offset, two.body, two.key, two.tags, two.properties) == (1, b"two", None, (), {})
 
 
+def test_a_removed_queue_is_gone(url: str) -> None:
+    with Brook(url) as mq:
+        mq.send("a", b"one")
+        mq.remove()
+        with pytest.raises(Closed):
+            mq.topics()
+    with Brook(url) as mq:
+        assert mq.topics() == {}
+
+
 def test_columns_are_parallel(url: str) -> None:
     with Brook(url) as mq:
         a, b = mq.create_topics(["a", "b"])

@@ -140,6 +140,15 @@ def test_what_callers_committed_comes_first(url: str, maria: MariaDb, database: 
         assert [message.body for message in mq.tail("t")] == [b"0", b"1", b"2"]
 
 
+def test_a_removed_queue_is_forgotten(url: str, keys: redis.Redis) -> None:
+    keys.flushall()
+    with Brook(url) as mq:
+        mq.append(["a", "b"], [b"1", b"2"])
+        assert len(keys.keys()) == 2
+        mq.remove()
+    assert keys.keys() == []
+
+
 def test_missing_driver(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(MissingDriver, match=r"pip install 'brook-queue\[redis\]'"):

@@ -8,6 +8,7 @@ import pytest
 
 from brook import LADDER, BadSetting, BodyTooLarge, Brook, Forbidden, Message, Outgoing, Settings, UnknownTopic
 from brook import settings as settings_module
+from brook.errors import Unreachable
 from brook.group_commit import GroupCommit
 from brook.packing import Run
 
@@ -140,6 +141,24 @@ def test_a_setting_written_by_hand_that_means_nothing(mq: Brook, clock: Any, cap
     clock.now += 2
     assert mq.settings.batch == Settings().batch
     assert "taking the default" in caplog.text
+
+
+def test_settings_that_cannot_be_read_stay_as_they_were(
+    mq: Brook, clock: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mq.set("batch", 3)
+
+    def away() -> dict[str, str]:
+        raise Unreachable("the server is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mq._store, "settings", away)
+        clock.now += settings_module.MAX_AGE + 0.1
+        assert mq.settings.batch == 3
+    assert "stay as they were: the server is away" in caplog.text
+    mq._store.set_setting("batch", "4")
+    clock.now += settings_module.MAX_AGE + 0.1
+    assert mq.settings.batch == 4
 
 
 def test_consumers_take_settings_as_they_change(mq: Brook) -> None:

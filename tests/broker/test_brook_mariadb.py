@@ -26,13 +26,25 @@ def test_each_durability_claims_less(durability: str, survives: set[str]) -> Non
 
 
 def test_one_that_is_missing_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackworth.broker.brook_mariadb.find_program", lambda name: None)
+    monkeypatch.setattr("ackworth.broker.server.find_program", lambda name: None)
     assert BROKER.missing() == "mariadbd is not installed: run `ackworth brokers install brook-mariadb`"
     assert isinstance(BROKER, Installable)
 
 
-def test_redis_is_a_node_where_it_hands_out_places() -> None:
-    assert [BROKER.nodes(topology) for topology in BROKER.topologies] == [("mariadb",), ("mariadb", "redis")]
+def test_each_topology_needs_what_its_nodes_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = {"redis-server", "rsync"}
+    monkeypatch.setattr("ackworth.broker.server.find_program", lambda name: None if name in missing else name)
+    assert BROKER.missing() is None
+    assert str(BROKER.missing("with-redis")).startswith("redis-server is not installed")
+    assert str(BROKER.missing("galera")).startswith("rsync is not installed")
+    assert [len(BROKER.nodes(topology)) for topology in BROKER.topologies] == [1, 2, 3]
+
+
+def test_a_cluster_also_survives_what_strikes_some_of_its_nodes() -> None:
+    cluster, single = (BROKER.claims({"durability": "off"}, topology) for topology in ("galera", "single"))
+    assert cluster.survives == single.survives
+    assert cluster.covers("power-cut", whole=False) and not cluster.covers("power-cut", whole=True)
+    assert not single.covers("kill", whole=False)
 
 
 def asked(found: Running, statement: str) -> list[tuple[object, ...]]:
@@ -53,7 +65,7 @@ def test_it_keeps_every_promise_and_what_it_was_told(tmp_path: Path) -> None:
         def fresh() -> Address:
             database = f"fresh{next(numbers)}"
             asked(found, f"CREATE DATABASE {database}")
-            return {**found.address, "url": found.address["url"].replace(f"/{DATABASE}", f"/{database}")}
+            return {**found.address, "urls": [found.address["urls"][0].replace(f"/{DATABASE}", f"/{database}")]}
 
         check_driver(driver, fresh)
 
@@ -61,7 +73,7 @@ def test_it_keeps_every_promise_and_what_it_was_told(tmp_path: Path) -> None:
 @pytest.mark.real
 def test_stored_messages_can_be_deleted_and_the_rest_stays(tmp_path: Path) -> None:
     with running(had(BROKER), tmp_path) as found:
-        with Brook(found.address["url"]) as queue:
+        with Brook(found.address["urls"][0]) as queue:
             queue.send("orders", b"gone")
             assert isinstance(found.node, Truncatable)
             found.node.truncate()
@@ -70,7 +82,7 @@ def test_stored_messages_can_be_deleted_and_the_rest_stays(tmp_path: Path) -> No
         found.node.stop()
         found.node.start()
         found.wait_until_ready()
-        with Brook(found.address["url"]) as queue:
+        with Brook(found.address["urls"][0]) as queue:
             assert [message.body for message in queue.query("orders")] == [b"kept"]
 
 

@@ -41,7 +41,7 @@ def test_it_says_its_version(broker: Broker) -> None:
 def test_a_port_that_was_taken_is_a_failure_with_its_words(broker: Broker, server: Running, tmp_path: Path) -> None:
     place = Place(data=tmp_path / "data", logs=tmp_path, ports=server.place.ports)
     place.data.mkdir()
-    node = broker.node(server.node.name, place, registry.settle(broker, {}))
+    [node] = broker.build({server.node.name: place}, registry.settle(broker, {}))
     node.start()
     try:
         wait_until(lambda: re.search("already.(in.)?use", failure(node)), 30, "it fails")

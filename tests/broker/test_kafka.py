@@ -38,9 +38,9 @@ def test_it_claims_what_its_settings_allow(acks: str | int, flush_messages: int 
 
 def test_one_that_is_missing_says_how_to_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert BROKER.missing() == f"{JARS.name} is not here: run `ackworth brokers install kafka`"
+    assert BROKER.missing() == f"{JARS.folder} is not installed: run `ackworth brokers install kafka`"
     assert isinstance(BROKER, Installable)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "there is no Java" in str(BROKER.missing())
     monkeypatch.setattr("ackworth.broker.kafka.find_spec", lambda name: None)
     assert "confluent-kafka: pip install" in str(BROKER.missing())
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "there is no java" in str(BROKER.missing())

@@ -42,7 +42,7 @@ def test_every_kind_of_queue_claims_to_survive_a_power_cut(queue: str) -> None:
 
 def test_one_that_is_missing_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ackworth.broker.rabbitmq.PROGRAM", Path("/no/such/rabbit"))
-    assert BROKER.missing() == "/no/such/rabbit is not there: run `ackworth brokers install rabbitmq`"
+    assert BROKER.missing() == "/no/such/rabbit is not installed: run `ackworth brokers install rabbitmq`"
     assert isinstance(BROKER, Installable)
 
 

@@ -23,6 +23,8 @@ from tests.conftest import had
 from tests.driver import scripted
 from tests.driver.messages import all_answers, batch, body, outcomes, reasons, seqs
 
+NOBODY = {"user": "", "password": "", "host_name": "/", "exchange": "ackworth"}
+
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
@@ -214,7 +216,7 @@ def says() -> Iterator[Says]:
         def start(welcome: bytes, words: bytes) -> Address:
             asked = Method.BASIC_PUBLISH if welcome == TO_SENDER else Method.BASIC_CONSUME
             steps = ((b"AMQP", b"".join(WELCOME) + welcome), (struct.pack(">I", asked), words))
-            return {**stack.enter_context(scripted.says(*steps)), "user": "", "password": ""}
+            return {**stack.enter_context(scripted.says(*steps)), **NOBODY}
 
         yield start
 
@@ -282,7 +284,7 @@ def test_a_broker_without_heartbeats_is_lost_but_hears_ours() -> None:
 
     steps = ((b"AMQP", b"".join(WELCOME) + TO_SENDER), (HEARTBEAT, hear), (b"never", b""))
     with scripted.says(*steps) as address:
-        sender = amqp.Sender({**address, "user": "", "password": ""}, TOPICS, 0)
+        sender = amqp.Sender({**address, **NOBODY}, TOPICS, 0)
         with contextlib.closing(sender), pytest.raises(ConnectionLost, match="no heartbeat for 2 s"):
             while True:
                 sender.answers(0.1)
@@ -293,4 +295,4 @@ def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionLost, match=f"127.0.0.1:{port}: Connection refused"):
-        amqp.prepare({"host": "127.0.0.1", "port": port, "user": "", "password": ""}, TOPICS, GROUPS)
+        amqp.prepare({"host": "127.0.0.1", "port": port, **NOBODY}, TOPICS, GROUPS)

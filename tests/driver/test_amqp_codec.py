@@ -20,6 +20,7 @@ from ackworth.driver.codec.amqp import (
     parse,
     publish,
     short_string,
+    table,
 )
 from ackworth.driver.codec.amqp_receiving import Census, Deliveries
 from ackworth.driver.codec.amqp_sending import Confirms, Publishes, Unconfirmed, confirms
@@ -120,6 +121,14 @@ def test_what_is_no_amqp_says_so(data: bytes) -> None:
 def test_a_method_that_says_less_than_it_must() -> None:
     with pytest.raises(BadFrame, match="says less than it must"):
         Arguments(b"\5four").short_string()
+
+
+def test_a_table_is_read_as_it_is_written() -> None:
+    fields = {"product": "RabbitMQ", "number": -5, "capabilities": {"basic.nack": True, "other": False}}
+    arguments = Arguments(table(fields) + b"\7")
+    assert (arguments.table(), arguments.number(1)) == (fields, 7)
+    with pytest.raises(BadFrame, match="a field of kind b'D'"):
+        Arguments(b"\0\0\0\4\1aD\0").table()
 
 
 # ---- sending -----------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 def fresh(tmp_path: Path) -> Callable[[], Address]:
     numbers = itertools.count()
     rest = {"durability": "off", "retries": "quick", "patience": 30.0}
-    return lambda: {"url": f"sqlite:///{tmp_path}/{next(numbers)}.db", **rest}
+    return lambda: {"urls": [f"sqlite:///{tmp_path}/{next(numbers)}.db"], **rest}
 
 
 def test_it_keeps_every_promise(fresh: Callable[[], Address]) -> None:
@@ -56,7 +56,7 @@ class Greedy(driver.Receiver):
     """Reads every topic, whatever its group reads."""
 
     def __init__(self, address: Address, topics: Any, group: str, consumer: int) -> None:
-        with brook.Brook(address["url"]) as queue:
+        with brook.Brook(address["urls"][0]) as queue:
             queue.subscribe(group)
         super().__init__(address, TOPICS, group, consumer)
 

@@ -12,7 +12,7 @@ import pytest
 
 from ackworth.broker.kafka import BROKER
 from ackworth.broker.process import kill_and_wait
-from ackworth.driver import kafka
+from ackworth.driver import kafka, librdkafka
 from ackworth.driver.contract import Address, Answered, ConnectionLost, Outgoing, load, marks_repeats
 from ackworth.model.errors import Unavailable
 from ackworth.model.outcome import Outcome
@@ -165,7 +165,7 @@ def test_without_the_library_it_says_how_to_have_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka, "_ANSWER_WITHIN", 0.2)
+    monkeypatch.setattr(librdkafka, "ANSWER_WITHIN", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = {"servers": f"127.0.0.1:{listener.getsockname()[1]}", "acks": "all"}
     for use in (

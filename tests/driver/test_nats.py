@@ -23,6 +23,7 @@ from tests.conftest import had
 from tests.driver import scripted
 from tests.driver.messages import all_answers, batch, body, outcomes, reasons, seqs
 
+INFO = b"", b'INFO {"version": "2"}\r\n'
 T = Callable[[JetStreamContext], Awaitable[object]]
 
 
@@ -184,7 +185,7 @@ def says() -> Iterator[Says]:
 
     def start(*steps: tuple[bytes, bytes]) -> Address:
         then = [(b"PUB " + subject, to_inbox(words)) for subject, words in steps]
-        return {**stack.enter_context(scripted.says((b"PING", b"INFO {}\r\nPONG\r\n"), *then)), "stream": STREAM}
+        return {**stack.enter_context(scripted.says(INFO, (b"PING", b"PONG\r\n"), *then)), "stream": STREAM}
 
     with contextlib.ExitStack() as stack:
         yield start
@@ -231,7 +232,7 @@ def test_a_broken_connection_is_lost(says: Says, words: bytes, reason: str) -> N
 
 
 def test_it_answers_a_ping(says: Says) -> None:
-    ping = (b"PING", b"PONG\r\n"), (b"PUB", b"PING\r\n"), (b"PONG", lambda heard: b"+OK\r\n")
+    ping = INFO, (b"PING", b"PONG\r\n"), (b"PUB", b"PING\r\n"), (b"PONG", lambda heard: b"+OK\r\n")
     with (
         scripted.says(*ping) as address,
         contextlib.closing(nats.Sender({**address, "stream": STREAM}, TOPICS, 0)) as sender,
@@ -275,7 +276,7 @@ def test_a_group_that_is_not_there_is_no_receiver(says: Says, words: bytes, why:
 def test_a_server_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nats, "_ANSWER_WITHIN", 0.1)
     with (
-        scripted.says((b"PING", b"INFO {}\r\n"), (b"more", b"")) as address,
+        scripted.says(INFO, (b"more", b"")) as address,
         pytest.raises(ConnectionLost, match="time"),
     ):
         nats.Sender({**address, "stream": STREAM}, TOPICS, 0)

@@ -31,8 +31,8 @@ def write(name, sync):
 write("synced", True)
 folder_fd = os.open(folder, os.O_RDONLY); os.fsync(folder_fd)
 write("not-synced", False)
-print("ready", flush=True)
 endless = open(f"{folder}/endless", "wb")
+print("ready", flush=True)
 while True:
     endless.write(b"x" * 1000); endless.flush()
 """

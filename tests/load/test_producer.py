@@ -152,6 +152,22 @@ def test_open_loop_sends_what_is_due_and_says_how_late(
     assert latency[0] == (2 * SECOND, 0) and latency[10] == (SECOND, 0)
 
 
+def test_what_is_due_within_a_millisecond_is_sent_together(
+    tmp_path: Path, make: Callable[..., Producer], sender: Scripted
+) -> None:
+    """Four of them at 4,000 a second, when the fourth is due."""
+    clock = FakeClock(start=0, step=0)
+    producer = make(clock, AtRate(0, 4000.0), window=100, batch=100, quota=Quota(base=0, first=0, last=6))
+    producer.step(0)
+    assert (sender.sent, producer.next_at()) == ([], 750_000)
+    for _ in range(2):
+        clock.sleep_until(producer.next_at())
+        producer.step(0)
+    assert [len(b.sizes) for b in sender.sent] == [4, 2]  # the quota ends within the second four
+    late = [row[0] for row in rows(tmp_path, SENT, "late")]
+    assert late == [750_000, 500_000, 250_000, 0, 750_000, 500_000]
+
+
 def test_after_a_restart_it_goes_on_where_it_was(make: Callable[..., Producer], sender: Scripted) -> None:
     clock = FakeClock(start=SECOND, step=0)
     producer = make(clock, AtRate(0, 10.0), quota=Quota(base=0, first=7, last=9))

@@ -82,7 +82,10 @@ def histories(draw: st.DrawFn) -> History:
 def marks(draw: st.DrawFn) -> list[Mark]:
     spans = draw(st.lists(st.tuples(st.integers(0, 2 * 10**9), st.integers(0, 10**8)), max_size=2))
     what = st.sampled_from(["fault", "worker-died", "note"])
-    return [Mark(draw(what), "kill", begin, begin + length) for begin, length in spans]
+    warm_up = [Mark("phase", "warm-up", 0, draw(st.integers(1, 100)), detail='{"warm_up": true}')]
+    return draw(st.sampled_from([[], warm_up])) + [
+        Mark(draw(what), "kill", begin, begin + length) for begin, length in spans
+    ]
 
 
 @settings(max_examples=300, deadline=None)
@@ -124,6 +127,7 @@ def agree_on_times(history: History, result: TrialResult) -> None:
                 assert math.isclose(found_value, values[rank - 1], rel_tol=0.004), (kind, name)
             else:
                 assert found_value is None
+    assert result["throughput"].get("acked_per_second") == oracle.acked_per_second(history)
     series = result["series"]
     assert sum(series["sent"]) == len(history.sent)
     assert sum(series["delivered"]) == len(history.delivered)

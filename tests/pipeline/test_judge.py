@@ -54,6 +54,13 @@ def test_a_loss_after_a_fault_that_is_survived_is_broken(tmp_path: Path) -> None
     assert result["sentence"] == "Broken: 1 of 3 acked messages were lost after 1 kill."
 
 
+def test_a_loss_is_broken_if_the_nodes_that_were_spared_should_have_kept_it(tmp_path: Path) -> None:
+    spared = replace(CUT, detail='{"of": "node", "whole": false}')
+    found = replace(history(lost=True, survives_in_part=["power-cut"]), mark=[spared])
+    assert said(judged(tmp_path / "part", found), "lost") == ("broken", "1 lost message")
+    assert said(judged(tmp_path / "whole", replace(found, mark=[CUT])), "lost")[0] == "held"
+
+
 def test_a_loss_after_a_fault_that_is_not_claimed_is_told(tmp_path: Path) -> None:
     result = judged(tmp_path, replace(history(lost=True), mark=[KILL, CUT]))
     assert said(result, "lost") == ("held", "1 lost message, and the broker does not claim to survive power-cut")
@@ -71,6 +78,13 @@ def test_a_refusal_to_start_is_held_against_the_claim(tmp_path: Path, fault: Mar
     assert said(result, "started")[0] == verdict
     assert f"refused to start after {fault.name}: bad file" in said(result, "started")[1]
     assert (result["faults"][0]["refused"], result["faults"][0]["repaired"]) == ("bad file", "fixed")
+
+
+@pytest.mark.parametrize(("consumers", "verdict"), [(1, "broken"), (2, "held")])
+def test_order_may_be_promised_only_to_a_lone_consumer(tmp_path: Path, consumers: int, verdict: str) -> None:
+    result = judged(tmp_path, history(late=True, ordered_alone=True, consumers=consumers))
+    assert said(result, "reordered")[0] == verdict
+    assert ("does not claim to deliver in order to one of several" in said(result, "reordered")[1]) == (consumers == 2)
 
 
 def test_a_broker_that_starts_is_not_asked_whether_it_did(tmp_path: Path) -> None:

@@ -104,6 +104,18 @@ def test_what_is_used_in_the_drain_and_during_a_fault_does_not_count(tmp_path: P
     assert limit(tmp_path / "without", used + rest)["generator"] == pytest.approx(0.3 * 4 / 6 + 2 / 6)
 
 
+def test_what_is_used_in_a_warm_up_does_not_count(tmp_path: Path) -> None:
+    used = [
+        Sample("worker:producers-0", t * SECOND, cpu=int((min(t, 2) + 0.3 * max(0, t - 2)) * SECOND)) for t in range(11)
+    ]
+    rest = samples({who: part for who, part in IDLE.items() if "producers" not in who})
+    phases = [
+        Mark("phase", "warm-up", 0, 2 * SECOND, detail='{"warm_up": true}'),
+        Mark("phase", "send", 2 * SECOND, 6 * SECOND),
+    ]
+    assert limit(tmp_path, used + rest, phases)["generator"] == pytest.approx(0.3)
+
+
 def test_without_samples_of_the_load_it_cannot_be_told(tmp_path: Path) -> None:
     found = limit(tmp_path, samples(IDLE, seconds=range(7, 11)))
     assert (found["side"], found["generator"]) == ("unknown", None)

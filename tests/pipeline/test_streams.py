@@ -20,7 +20,7 @@ def chunk(context: Context, *ids: tuple[int, int, int]) -> Rows:
     return Rows(context, RowGroup("", "delivered", "0", 0, 0, len(ids), {}), columns, len(ids))
 
 
-@pytest.fixture(params=[3, 30_000], ids=["few streams", "many streams"])
+@pytest.fixture(params=[3, 150_000], ids=["few streams", "many streams"])
 def context(request: pytest.FixtureRequest) -> Context:
     return Context(trial(producers=3, topics=request.param), (), Ids((100, 100, 100)))
 

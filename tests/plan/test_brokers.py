@@ -52,6 +52,21 @@ def test_a_set_chooses_among_the_rows() -> None:
         trials(EVERY, "broker.settings.sync=nevr")
 
 
+STORES = """\
+matrix:
+  broker: [{kind: pail, topology: single}, {kind: pail, topology: three}, {kind: tub, topology: single}]
+  broker.settings.sync: [always, never]
+"""
+
+
+def test_rows_of_named_brokers_and_another_axis() -> None:
+    assert names(PLAN + STORES, "broker.topology=three") == [
+        "pail,topology=three-sync=always",
+        "pail,topology=three-sync=never",
+    ]
+    assert names(PLAN + STORES, "broker.settings.sync=never", "broker.kind=tub") == ["tub,topology=single-sync=never"]
+
+
 def test_without_brokers_it_says_so() -> None:
     with pytest.raises(BadInput, match="no broker is installed here"):
         on(parse(EVERY, "tiny.yaml"), [], {})

@@ -128,6 +128,7 @@ def test_an_unknown_key_is_named_with_its_neighbour() -> None:
         (PLAN.replace("title: a tiny plan", "title: a\ntitle: b"), "tiny.yaml:3: key 'title' stands twice"),
         (PLAN.replace("published: 1_000_000", "small: 2"), "stands twice"),
         (PLAN.replace("{name: send, messages: {small: 1_000, published: 1_000_000}}", "{name: send}"), "never ends"),
+        (PLAN.replace("{name: send, ", "{name: send, warm_up: true, "), "a phase with warm_up comes before all others"),
         (PLAN + "matrix: 3\n", "key 'matrix' must map dotted keys to lists"),
         (PLAN + "cases: []\n", "key 'cases' must be a mapping"),
         ("", "the file is empty"),

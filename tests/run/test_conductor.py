@@ -164,6 +164,16 @@ def test_a_fault_that_cannot_be_had_is_a_problem(conduct: Callable[..., Told], m
     assert told.rows("sent") == []
 
 
+def test_a_node_that_does_not_take_part_is_a_problem(
+    conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 3.0)
+    monkeypatch.setattr("ackworth.run.stage.Stage.joined", lambda self: False)
+    told = conduct()
+    assert told.end.problems == ("not every node takes part 3 s after its start: see its log",)
+    assert told.rows("sent") == []
+
+
 def test_a_fault_that_was_never_due_is_a_problem(conduct: Callable[..., Told]) -> None:
     told = conduct("faults=[{kind: kill, at: 1h}]", "workload.phases.0.messages=1000")
     assert told.end.problems == ("the fault 'kill' did not strike as often as planned",)

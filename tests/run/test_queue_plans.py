@@ -119,7 +119,7 @@ def test_truncation_of_a_server(run: Run, own_mounts: None) -> None:
 
 @pytest.mark.parametrize("name", ["lost", "hanging", "out"])
 def test_redis_lost(run: Run, own_mounts: None, name: str) -> None:
-    had(BROOK_MARIADB)
+    had(BROOK_MARIADB, "with-redis")
     told, result = run("redis-lost", name)
     held(result)
     assert result["account"]["acked"] == 20_000, "not all sends went on"

@@ -11,7 +11,7 @@ from ackworth.plan import resolve
 from ackworth.plan.resolve import TrialPlan
 from ackworth.plan.tree import parse
 from ackworth.run import rates
-from ackworth.testing.histories import Answer, History, Sent, trial, write_history
+from ackworth.testing.histories import Answer, History, Mark, Sent, trial, write_history
 
 PLAN = """\
 name: tiny
@@ -39,6 +39,17 @@ def record(folder: Path, *, acked: int, outcome: Outcome = Outcome.ACKED) -> Non
 def test_acks_are_counted_and_refusals_are_not(tmp_path: Path) -> None:
     record(tmp_path, acked=500)
     assert rates.acked_per_second(tmp_path) == 500.0
+
+
+def test_a_warm_up_is_not_counted(tmp_path: Path) -> None:
+    """A fast second that only warms up, and a slow one."""
+    sent = [Sent(0, n, n * SECOND // 100) for n in range(100)] + [
+        Sent(0, 100 + n, SECOND + n * SECOND // 10) for n in range(10)
+    ]
+    answers = [Answer(0, row.seq, Outcome.ACKED, row.t + SECOND // 10, SECOND // 10) for row in sent]
+    warm_up = Mark("phase", "warm-up", 0, SECOND, detail='{"warm_up": true}')
+    write_history(tmp_path, History(trial=trial(), sent=sent, outcome=answers, mark=[warm_up]))
+    assert rates.acked_per_second(tmp_path) == 10.0
 
 
 def test_it_is_the_mean_of_the_repeats(tmp_path: Path, plans: list[TrialPlan]) -> None:

@@ -26,6 +26,14 @@ class BadUrl(Refused):
     """The URL names no store."""
 
 
+class NoQueue(BadUrl):
+    """There is no queue, and none was to be created. `server` is what would hold it."""
+
+    def __init__(self, text: str, server: str) -> None:
+        super().__init__(text)
+        self.server = server
+
+
 class BadSetting(Refused):
     """An option has a value that means nothing."""
 

@@ -101,6 +101,12 @@ class Brook(Administration):
         self._alerts.close()
         self._store.close()
 
+    def remove(self) -> None:
+        """Delete the queue with all that is in it, and close it. Nobody else may be at work with it."""
+        self._upkeep.stop(0)
+        self._store.remove()
+        self.close()
+
     def run(self) -> None:
         """Wait until the process is told to end (SIGINT or SIGTERM); then close() stops the consumers."""
         told = threading.Event()

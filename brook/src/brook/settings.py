@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from brook.errors import BadSetting
+from brook.errors import BadSetting, BrookError
 from brook.retrying import LADDER
 from brook.stores.base import Store
 
@@ -98,8 +98,12 @@ class LiveSettings:
 
     @property
     def now(self) -> Settings:
+        """While they cannot be read they stay as they were: whoever asks has more to do than to look at settings."""
         if abs(self._clock() - self._read) > MAX_AGE:
-            self._look()
+            try:
+                self._look()
+            except BrookError as error:
+                log.warning("settings stay as they were: %s", error)
         return self._settings
 
     def change(self, name: str, value: object) -> None:

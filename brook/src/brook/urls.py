@@ -1,9 +1,11 @@
 """From a URL to the store that it names."""
 
+import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from brook.errors import BadUrl
+from brook.errors import BadUrl, NoQueue
 from brook.model import Durability
 from brook.stores.base import Store
 from brook.stores.mysql import MysqlStore
@@ -13,8 +15,9 @@ from brook.stores.sqlite import SqliteStore
 _SQLITE_FORM = "write sqlite:///relative/path.db or sqlite:////absolute/path.db"
 _MYSQL_FORM = (
     "write mysql://user:password@host:3306/database, with more hosts, if it is a cluster, after commas, "
-    "and ?redis=host:6379, if Redis hands out places"
+    "and ?redis=host:6379, if Redis hands out places; for TLS mysqls://, with ?ca=, cert= and key= for files"
 )
+_FILES = ("ca", "cert", "key")
 _MYSQL_PORT, _REDIS_PORT = 3306, 6379
 
 
@@ -23,9 +26,11 @@ def open_store(url: str, *, durability: Durability, patience: float, create: boo
     parts = _split(url)
     if parts.scheme == "sqlite":
         if not (path := sqlite_path(url)).exists() and not create:
-            raise BadUrl(f"{url!r}: there is no {path}: give the URL of a queue that exists")
+            raise NoQueue(
+                f"{url!r}: there is no {path}: give the URL of a queue that exists", f"SQLite {sqlite3.sqlite_version}"
+            )
         return SqliteStore(path, durability=durability, patience=patience)
-    if parts.scheme == "mysql":
+    if parts.scheme in ("mysql", "mysqls"):
         return MysqlStore(mysql_target(url), durability=durability, patience=patience, create=create)
     raise BadUrl(f"{url!r}: {parts.scheme or 'no'} database is not supported: {_SQLITE_FORM}; {_MYSQL_FORM}")
 
@@ -50,22 +55,23 @@ def mysql_target(url: str) -> Target:
     shown = url.replace(f":{password}@", ":...@") if password else url
     if not hosts or not user or not database or "/" in database or parts.fragment:
         raise BadUrl(f"{shown!r}: names no user, host or database, or more: {_MYSQL_FORM}")
+    options = _options(parts, shown)
     return Target(
         [_host(each, _MYSQL_PORT, shown) for each in hosts.split(",")],
         unquote(user),
         unquote(password),
         database,
-        _redis(parts.query, shown),
+        _host(options["redis"], _REDIS_PORT, shown) if "redis" in options else None,
+        {name: options[name] for name in _FILES if name in options} if parts.scheme == "mysqls" else None,
     )
 
 
-def _redis(query: str, shown: str) -> tuple[str, int] | None:
-    if not query:
-        return None
-    name, _, host = query.partition("=")
-    if name != "redis":
+def _options(parts: SplitResult, shown: str) -> Mapping[str, str]:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    known = ("redis", *_FILES) if parts.scheme == "mysqls" else ("redis",)
+    for name in options.keys() - known:
         raise BadUrl(f"{shown!r}: {name!r} is no option: {_MYSQL_FORM}")
-    return _host(host, _REDIS_PORT, shown)
+    return options
 
 
 def _host(text: str, default: int, shown: str) -> tuple[str, int]:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from ackworth.broker import debian
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker import debian, urls
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, not_installed
+from ackworth.model import java
 from ackworth.model.verdict import Claims
 
 HOME = Path("/usr/share/activemq")
-JAVA = "java"
 PREFIX = "VirtualTopic.ackworth"  # of the names of topics
 _HEAP = ("-Xms512M", "-Xmx512M")  # as Debian starts it
 _SURVIVES = {
@@ -40,8 +40,9 @@ class ActiveMQ:
     summary = "ActiveMQ Classic over STOMP, a virtual topic for each topic and a queue of it for each group"
     driver = "stomp"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("stomp",)
+    schemes: Mapping[str, int] = {"stomp": 61613, "stomps": 61614}
     settings: Mapping[str, Setting] = {
         "sync": Setting(
             means="when KahaDB's journal is synced: before every receipt, every second, or never",
@@ -52,10 +53,8 @@ class ActiveMQ:
     overhead = 500.0  # a message is stored with all its properties, and is in the index too
     growth = 2.0
 
-    def missing(self) -> str | None:
-        if find_program(JAVA) and (HOME / "lib").is_dir():
-            return None
-        return f"{HOME} or {JAVA} is not installed: run `ackworth brokers install {self.name}`"
+    def missing(self, topology: str = SINGLE) -> str | None:
+        return not_installed(self.name, HOME / "lib") or java.why_not(java.look())
 
     def install(self) -> str:
         return debian.install(package="activemq", service="activemq")
@@ -65,23 +64,28 @@ class ActiveMQ:
             manifest = jar.read("META-INF/MANIFEST.MF").decode()
         return f"ActiveMQ {manifest.partition('Implementation-Version: ')[2].split()[0]}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=False,  # promised only where a queue has one consumer
+            ordered=True,
+            ordered_alone=True,
             once=True,
-            source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy",
+            source="ActiveMQ documentation, 'KahaDB', journalDiskSyncStrategy; "
+            "FAQ, 'How do I preserve order of messages'",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("activemq",)
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file, logging = place.logs / f"{name}.xml", place.logs / f"{name}-log4j.properties"
         file.write_text(configuration(place, settings["sync"]))
         logging.write_text(LOGGING)
         command = [
-            find_program(JAVA) or JAVA,
+            java.find().path,
             *_HEAP,
             f"-Dactivemq.home={HOME}",
             f"-Dactivemq.base={place.data}",
@@ -96,6 +100,9 @@ class ActiveMQ:
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["activemq"].ports["stomp"], "prefix": PREFIX}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        return {**urls.parse(url, self.schemes).without_path().address, "prefix": PREFIX}
 
 
 def configuration(place: Place, sync: str) -> str:

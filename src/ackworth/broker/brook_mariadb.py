@@ -1,70 +1,45 @@
-"""Brook on MariaDB: the queue inside a database server, alone or with Redis to hand out places.
+"""Brook on MariaDB: the queue inside a server, alone or with Redis to hand out places, or inside a cluster of three."""
 
-The server is a mariadbd of the run's own, in a directory of its own. The first start makes the directory and the
-database; whatever of that a power cut takes away, the next start makes again.
-"""
-
-import contextlib
 import importlib.util
-import subprocess
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
-from ackworth.broker import debian
-from ackworth.broker.brook_sqlite import MESSAGE_TABLES, RETRIES
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker import debian, mariadb, urls
+from ackworth.broker.brook_sqlite import RETRIES
+from ackworth.broker.contract import SINGLE, Place, Setting
+from ackworth.broker.galera import PORTS, PROVIDER, Cluster, Member
+from ackworth.broker.mariadb import DATABASE, MariaDb
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, find_program, not_installed
+from ackworth.model.errors import BadInput
 from ackworth.model.verdict import Claims
 
-DATABASE = "brook"
+GALERA = "galera"
 MARIADB, REDIS = "mariadb", "redis"
-_NODES = {"single": (MARIADB,), "with-redis": (MARIADB, REDIS)}
+_NODES = {SINGLE: (MARIADB,), "with-redis": (MARIADB, REDIS), GALERA: ("galera-1", "galera-2", "galera-3")}
+_NEEDS = {"with-redis": ("redis-server",), GALERA: ("rsync", PROVIDER)}
 _FLUSH = {"full": 1, "normal": 2, "off": 0}  # innodb_flush_log_at_trx_commit
+_FLUSHING = "'innodb_flush_log_at_trx_commit'"
+_SOURCES = {GALERA: f"{_FLUSHING} and 'About Galera Replication'"}
+_EVERYTHING = frozenset({"sigterm", "kill", "pause", "power-cut"})
 _SURVIVES = {
-    "full": frozenset({"sigterm", "kill", "pause", "power-cut"}),
+    "full": _EVERYTHING,
     "normal": frozenset({"sigterm", "kill", "pause"}),
     "off": frozenset({"sigterm", "pause"}),
 }
-# A directory that was not made to its end is made anew.
-_SCRIPT = """
-data=$1 made=$1/made; shift
-if [ ! -e "$made" ]; then
-    rm -rf "$data"/* && mariadb-install-db --no-defaults --user="$(id -un)" --datadir="$data" --skip-test-db \
-        --auth-root-authentication-method=normal --innodb-log-file-size=32M && sync && touch "$made" || exit 1
-fi
-exec "$@"
-"""
-
-
-class Database(Server):
-    """The server with the queue."""
-
-    def __init__(self, name: str, command: Sequence[str | Path], log: Path, port: int) -> None:
-        super().__init__(name, command, log)
-        self._port = port
-
-    def truncate(self) -> None:
-        import pymysql
-
-        with (
-            contextlib.closing(pymysql.connect(host=HOST, port=self._port, user="root", database=DATABASE)) as database,
-            database.cursor() as cursor,
-        ):
-            for table in MESSAGE_TABLES:
-                cursor.execute(f"DELETE FROM {table}")
-            database.commit()
 
 
 class BrookMariadb:
     name = "brook-mariadb"
-    summary = "Brook, the queue inside a MariaDB database, alone or with Redis to hand out places"
+    summary = "Brook, the queue inside a MariaDB database: alone, with Redis to hand out places, or in a Galera cluster"
     driver = "brook"
     embedded = False
     topologies = tuple(_NODES)
-    ports = ("client",)
+    ports: tuple[str, ...] = ("client", *PORTS)
+    schemes: Mapping[str, int] = {"mysql": 3306, "mysqls": 3306}
     settings: Mapping[str, Setting] = {
         "durability": Setting(
             means="when MariaDB writes and syncs its log (innodb_flush_log_at_trx_commit): both at every commit (1), "
@@ -77,74 +52,73 @@ class BrookMariadb:
     overhead = 128.0
     growth = 4.0  # pages are half full, and the log and the undo log hold what was written last
 
-    def missing(self) -> str | None:
-        remedy = f"run `ackworth brokers install {self.name}`"
-        for program in ("mariadbd", "mariadb-install-db", "redis-server"):
-            if find_program(program) is None:
-                return f"{program} is not installed: {remedy}"
+    def missing(self, topology: str = SINGLE) -> str | None:
         if importlib.util.find_spec("pymysql") is None:
             return "the Python driver of MariaDB is not installed: pip install pymysql"
-        return None
+        return not_installed(self.name, *mariadb.PROGRAMS, *_NEEDS.get(topology, ()))
 
     def install(self) -> str:
         redis = debian.install(package="redis-server", service="redis-server")
         return f"{debian.install(package='mariadb-server', service='mariadb')}; {redis}"
 
     def version(self) -> str:
-        """'… MariaDB 10.11.6' from 'mariadbd  Ver 10.11.6-MariaDB-0+deb12u1 for …'."""
-        program = find_program("mariadbd") or "mariadbd"
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
-        server = said.partition("Ver ")[2].partition("-")[0]
-        return f"brook {metadata.version('brook-queue')}, MariaDB {server}"
+        return f"brook {metadata.version('brook-queue')}, MariaDB {mariadb.version()}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["durability"]],
+            survives_in_part=_EVERYTHING if topology == GALERA else frozenset(),
             ordered=True,
             once=True,
-            source="Brook's README; MariaDB documentation, 'innodb_flush_log_at_trx_commit'",
+            source=f"Brook's README; MariaDB documentation, {_SOURCES.get(topology, _FLUSHING)}",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:
         return _NODES[topology]
 
-    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
-        log, port = place.logs / f"{name}.log", place.ports["client"]
-        if name == REDIS:
-            return Server(name, redis_command(place.data, port), log)
-        made = place.logs / f"{name}.sql"
-        made.write_text(f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n")
-        data = place.data / "data"
-        data.mkdir(exist_ok=True)
-        server = server_command(data, made, port, _FLUSH[settings["durability"]])
-        return Database(name, ["sh", "-c", _SCRIPT, "sh", str(data), *server], log, port)
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        cluster, flush = Cluster(), _FLUSH[settings["durability"]]
+        return [_node(name, places, flush, cluster) for name in places]
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
-        url = f"mysql://root@{HOST}:{places[MARIADB].ports['client']}/{DATABASE}"
-        if REDIS in places:
-            url += f"?redis={HOST}:{places[REDIS].ports['client']}"
-        # Whoever waits longer waits for a server that is gone, and has not sent anything.
-        return {"url": url, "patience": 5.0, **settings}
+        hosts = [f"{HOST}:{place.ports['client']}" for name, place in places.items() if name != REDIS]
+        redis = f"?redis={HOST}:{places[REDIS].ports['client']}" if REDIS in places else ""
+        turns = [hosts[turn:] + hosts[:turn] for turn in range(len(hosts))]
+        return {
+            "urls": [f"mysql://root@{','.join(turn)}/{DATABASE}{redis}" for turn in turns],
+            "patience": _patience(hosts),
+            **settings,
+        }
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path is a database that has no queue yet; `redis` is the host and port of who hands out places."""
+        found = urls.parse(url, self.schemes, ["redis"], several=True)
+        if not found.user or not found.path:
+            raise BadInput(f"{found.shown}: no user or no database in it: write it as {urls.FORM}/DATABASE")
+        options = urlencode({**found.options, **(found.tls or {})}, safe=":/")
+        hosts = urlsplit(url).netloc.split(",")
+        return {"urls": [urlsplit(url)._replace(query=options).geturl()], "patience": _patience(hosts), **settings}
 
 
-def server_command(data: Path, first: Path, port: int, flush: int) -> list[str]:
-    return [
-        find_program("mariadbd") or "mariadbd",
-        "--no-defaults",
-        f"--datadir={data}",
-        f"--bind-address={HOST}",
-        f"--port={port}",
-        f"--socket={data}/socket",
-        f"--pid-file={data}/pid",
-        f"--init-file={first}",
-        f"--innodb-flush-log-at-trx-commit={flush}",
-        "--innodb-log-file-size=32M",
-        "--innodb-buffer-pool-size=256M",
-        "--max-connections=500",
-        "--skip-name-resolve",
-        "--skip-log-bin",
-        "--user=root",
-    ]
+def _patience(hosts: Sequence[str]) -> float:
+    """Whoever waits longer waits for a server that is gone, and has not sent anything.
+
+    A cluster stands still for a few seconds, until it has given up on a member that is gone.
+    """
+    return 5.0 if len(hosts) == 1 else 30.0
+
+
+def _node(name: str, places: Mapping[str, Place], flush: int, cluster: Cluster) -> Server:
+    place = places[name]
+    log, port, data = place.logs / f"{name}.log", place.ports["client"], place.data / "data"
+    if name == REDIS:
+        return Server(name, redis_command(place.data, port), log)
+    first = place.logs / f"{name}.sql"
+    first.write_text(f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n")
+    command = mariadb.command(data, port, flush)
+    if name == MARIADB:
+        return MariaDb(name, [*command, f"--init-file={first}"], data, log, port)
+    return Member(name, command, places, first, cluster)
 
 
 def redis_command(data: Path, port: int) -> list[str]:

@@ -8,11 +8,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.process import holders, kill_and_wait, send, states, wait_until
+from ackworth.model.errors import BadInput
 from ackworth.model.verdict import Claims
 
 FILE = "brook.db"
+PATIENCE = 30.0  # seconds: whoever waits for the file's lock waits for others who work
 MESSAGE_TABLES = ("brook_run", "brook_body")
 RETRIES = Setting(
     means="when a refused message comes again: 16 times up Brook's ladder, which takes 2 h 46 min, or by 0.1 s",
@@ -64,8 +66,9 @@ class BrookSqlite:
     summary = "Brook, the queue inside a SQLite database: nothing to install"
     driver = "brook"
     embedded = True
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ()
+    schemes: Mapping[str, int] = {"sqlite": 0}
     settings: Mapping[str, Setting] = {
         "durability": Setting(
             means="when SQLite syncs the disk: at every commit, at checkpoints only, never",
@@ -77,13 +80,13 @@ class BrookSqlite:
     overhead = 64.0
     growth = 2.0
 
-    def missing(self) -> str | None:
+    def missing(self, topology: str = SINGLE) -> str | None:
         return None
 
     def version(self) -> str:
         return f"brook {metadata.version('brook-queue')}, SQLite {sqlite3.sqlite_version}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["durability"]],
             ordered=True,
@@ -94,12 +97,23 @@ class BrookSqlite:
     def nodes(self, topology: str) -> Sequence[str]:
         return ("database",)
 
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[DatabaseFile]:
+        return [self.node(name, place, settings) for name, place in places.items()]
+
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> DatabaseFile:
         return DatabaseFile(name, place.data)
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
-        # Whoever waits for the file's lock waits for others who work.
-        return {"url": f"sqlite:///{places['database'].data / FILE}", "patience": 30.0, **settings}
+        return {"urls": [f"sqlite:///{places['database'].data / FILE}"], "patience": PATIENCE, **settings}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path of a file that is not there yet, as Brook has it: sqlite:///relative or sqlite:////absolute."""
+        path = url.removeprefix("sqlite:///")
+        if path == url or not path:
+            raise BadInput(f"--attach {url}: names no file: write sqlite:///relative/path.db or sqlite:////absolute.db")
+        if not (folder := Path(path).absolute().parent).is_dir():
+            raise BadInput(f"--attach {url}: there is no directory {folder}: create it")
+        return {"urls": [f"sqlite:///{Path(path).absolute()}"], "patience": PATIENCE, **settings}
 
 
 BROKER = BrookSqlite()

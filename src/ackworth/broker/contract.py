@@ -12,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from ackworth.model.verdict import Claims
 
+SINGLE = "single"  # the topology that every broker has; a plan means it if it names none
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -64,6 +66,15 @@ class Truncatable(Protocol):
 
 
 @runtime_checkable
+class Joining(Protocol):
+    """A node that is of use only after others have let it in, and given it what it missed."""
+
+    def joined(self) -> bool:
+        """Whether it takes part."""
+        ...
+
+
+@runtime_checkable
 class Repairable(Protocol):
     """A node whose vendor has a tool for data that it refuses to start with."""
 
@@ -85,19 +96,21 @@ class Broker(Protocol):
     overhead: float  # bytes on disk a message costs beyond its body, to check for space beforehand
     growth: float  # how many times the bodies' bytes may be on disk at once (logs, compaction)
 
-    def missing(self) -> str | None:
-        """Why it cannot run here and what to do about it; None if it can."""
+    def missing(self, topology: str = SINGLE) -> str | None:
+        """Why it cannot run here in this topology, and what to do about it; None if it can."""
         ...
 
     def version(self) -> str: ...
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims: ...
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims: ...
 
     def nodes(self, topology: str) -> Sequence[str]:
         """The names of the nodes."""
         ...
 
-    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Node: ...
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> Sequence[Node]:
+        """The nodes, one at each place, in the order in which they are started. They may know of each other."""
+        ...
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         """What the driver needs to reach the nodes."""
@@ -117,10 +130,13 @@ class Selective(Protocol):
 class Attachable(Protocol):
     """A broker of which a user's own can be attached to. Its driver must be a `Guest`."""
 
-    schemes: tuple[str, ...]  # how the URLs begin
+    schemes: Mapping[str, int]  # how the URLs begin, and the usual port: without TLS, with TLS
 
-    def attached(self, url: str) -> dict[str, Any]:
-        """What the driver needs to reach the broker at a URL, credentials included. Raises BadInput."""
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """What the driver needs to reach the broker at a URL (see `urls`), credentials included. Raises BadInput.
+
+        name: of whatever the trial makes there, if it is not a topic or a group: nobody else's is called so.
+        """
         ...
 
 

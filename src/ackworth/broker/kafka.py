@@ -7,15 +7,18 @@ the broker says nothing at all, and an ack means that the message was sent.
 `idempotent` is `all` with numbered batches: the client sends again what was not answered, the broker stores it once.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker import urls
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.maven import Jars
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server
+from ackworth.broker.server import Server, not_installed
+from ackworth.model import java
+from ackworth.model.errors import BadInput
+from ackworth.model.files import cache
 from ackworth.model.verdict import Claims
 
 VERSION = "4.1.0"
@@ -27,14 +30,18 @@ JARS = Jars(
         "org.slf4j:slf4j-simple:1.7.36",  # its warnings and errors, without a file of settings
     ),
 )
+_SASL = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _JAVA = ("-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.awt.headless=true")
 _CLUSTER = "ackworthAAAAAAAAAAAAAA"  # 22 characters of base64; a node must know its cluster before it begins
-# Its directory is made ready once; then the server takes the shell's place, and so its death with the run.
+# Its directory is made ready once; then the server takes the shell's place, and so its death with the run. The program
+# that makes it ready also leaves an archive of the classes that it has loaded: most are the server's too.
 _SCRIPT = """
-cluster=$1 file=$2 made=$3
-shift 3
-[ -e "$made" ] || "$@" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 kafka.tools.StorageTool format \\
+cluster=$1 file=$2 made=$3 archive=$4 new=
+shift 4
+if [ -e "$archive" ]; then set -- "$@" "-XX:SharedArchiveFile=$archive"; else new=$archive.$$; fi
+[ -e "$made" ] || "$@" ${new:+"-XX:ArchiveClassesAtExit=$new"} -XX:TieredStopAtLevel=1 kafka.tools.StorageTool format \\
     --cluster-id "$cluster" --config "$file" || exit 1
+[ ! -e "$new" ] || mv "$new" "$archive"
 exec "$@" kafka.Kafka "$file"
 """
 
@@ -44,8 +51,9 @@ class Kafka:
     summary = "Kafka with a topic of one partition for each topic, and a consumer group for each group"
     driver = "kafka"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client", "controller")
+    schemes: Mapping[str, int] = {"kafka": 9092, "kafkas": 9093}
     settings: Mapping[str, Setting] = {
         "acks": Setting(
             means="whose word is an ack: all replicas', also once and in order when sent again (idempotent); "
@@ -62,12 +70,10 @@ class Kafka:
     overhead = 80.0  # a record's own fields, and its share of a batch's head
     growth = 1.5  # segments, and their indices, which are made larger than they need to be
 
-    def missing(self) -> str | None:
-        if shutil.which("java") is None:
-            return "there is no java: install a Java 17 runtime or later (Debian: apt-get install default-jre-headless)"
+    def missing(self, topology: str = SINGLE) -> str | None:
         if find_spec("confluent_kafka") is None:
             return "its driver needs the package confluent-kafka: pip install 'ackworth[kafka]'"
-        return None if JARS.there() else f"{JARS.name} is not here: run `ackworth brokers install {self.name}`"
+        return java.why_not(java.look()) or not_installed(self.name, JARS.folder)
 
     def install(self) -> str:
         return JARS.fetch()
@@ -75,7 +81,7 @@ class Kafka:
     def version(self) -> str:
         return f"Kafka {VERSION}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         survives = {"pause"}
         if settings["acks"] != 0:
             survives |= {"sigterm", "kill"}
@@ -90,17 +96,29 @@ class Kafka:
     def nodes(self, topology: str) -> Sequence[str]:
         return ("kafka",)
 
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
+
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.properties"
         file.write_text(configuration(place, settings))
-        java = [shutil.which("java") or "java", *_JAVA, "-cp", JARS.class_path]
-        made = place.data / "meta.properties"
-        return Server(
-            name, ["sh", "-c", _SCRIPT, "sh", _CLUSTER, str(file), str(made), *java], place.logs / f"{name}.log"
-        )
+        found = java.find()
+        machine = [found.path, *_JAVA, "-cp", JARS.class_path]
+        made, archive = place.data / "meta.properties", java.Archive(cache(), found, JARS.name, VERSION).path
+        command = ["sh", "-c", _SCRIPT, "sh", _CLUSTER, str(file), str(made), str(archive), *machine]
+        return Server(name, command, place.logs / f"{name}.log")
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"servers": f"{HOST}:{places['kafka'].ports['client']}", "acks": settings["acks"]}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """There may be several hosts. Who has a user says with `sasl` how it is proven; it is PLAIN if not said."""
+        found = urls.parse(url, self.schemes, ["sasl"], several=True).without_path()
+        sasl = found.options.get("sasl", _SASL[0])
+        if sasl not in _SASL:
+            raise BadInput(f"{found.shown}: sasl is '{sasl}', but must be one of {', '.join(_SASL)}")
+        servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in found.hosts)
+        return {**found.address, "servers": servers, "sasl": sasl, "acks": settings["acks"]}
 
 
 def configuration(place: Place, settings: Mapping[str, Any]) -> str:
@@ -122,6 +140,10 @@ def configuration(place: Place, settings: Mapping[str, Any]) -> str:
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # After a kill the controller takes the node back only when it has missed the old one for so long: 9 s as it
+        # ships, of which a single node has nothing.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
     }
     if settings["flush_messages"] != "never":
         lines["log.flush.interval.messages"] = str(settings["flush_messages"])

@@ -1,6 +1,5 @@
 """Jars from Maven Central: Maven brings them, with all that they need, into the user's cache."""
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from ackworth.broker import debian
 from ackworth.model.errors import Unavailable
+from ackworth.model.files import cache
 
 _POM = """<project>
 <modelVersion>4.0.0</modelVersion><groupId>ackworth</groupId><artifactId>jars</artifactId><version>1</version>
@@ -27,8 +27,7 @@ class Jars:
 
     @property
     def folder(self) -> Path:
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return Path(cache) / "ackworth" / self.name
+        return cache() / self.name
 
     @property
     def class_path(self) -> str:

@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ackworth.broker import debian
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker import debian, urls
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import Unavailable
 from ackworth.model.verdict import Claims
 
@@ -31,8 +31,9 @@ class NatsJetStream:
     summary = "NATS with one stream in files, a subject for each topic and a durable consumer for each group"
     driver = "nats"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client",)
+    schemes: Mapping[str, int] = {"nats": 4222, "natss": 4222}
     settings: Mapping[str, Setting] = {
         "sync": Setting(
             means="how often files are synced: every two minutes, or before every ack (nats-server 2.10 or later)",
@@ -43,10 +44,8 @@ class NatsJetStream:
     overhead = 100.0  # a record has a header, the subject and a checksum
     growth = 1.5
 
-    def missing(self) -> str | None:
-        return (
-            None if find_program(PROGRAM) else f"{PROGRAM} is not installed: run `ackworth brokers install {self.name}`"
-        )
+    def missing(self, topology: str = SINGLE) -> str | None:
+        return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
         return debian.install(package="nats-server", service="nats-server")
@@ -54,12 +53,13 @@ class NatsJetStream:
     def version(self) -> str:
         return f"nats-server {'.'.join(map(str, version()))}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["sync"]],
-            ordered=False,  # what comes again comes after later ones
+            ordered=True,
             once=True,
-            source="NATS documentation, 'JetStream', 'Syncing data to disk'",
+            source="NATS documentation, 'JetStream', 'Syncing data to disk'; "
+            "FAQ, 'Does NATS offer any guarantee of message ordering?'",
         )
 
     def nodes(self, topology: str) -> Sequence[str]:
@@ -70,6 +70,9 @@ class NatsJetStream:
             return None
         return f"{self.version()} cannot sync before every ack: put 2.10 or later on PATH, or choose sync=2m"
 
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
+
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         if reason := self.lacks(settings):
             raise Unavailable(reason)
@@ -79,6 +82,11 @@ class NatsJetStream:
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["nats"].ports["client"], "stream": STREAM}
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """A user without a password, or a password without a user, is a token."""
+        found = urls.parse(url, self.schemes)
+        return {**found.without_path().address, "stream": name}
 
 
 def version() -> tuple[int, ...]:

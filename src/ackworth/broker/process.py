@@ -105,6 +105,12 @@ def stop_and_wait(pids: Iterable[int], seconds: float = 10) -> None:
     wait_until(lambda: all(states(pid) <= set("TtDZX") for pid in pids), seconds, f"stopping {pids}")
 
 
+def kill_all(processes: Callable[[], list[int]]) -> None:
+    """Kill what there is, again and again, for what was forked meanwhile."""
+    while pids := processes():
+        kill_and_wait(pids)
+
+
 def kill_and_wait(pids: Iterable[int], seconds: float = 10) -> None:
     """SIGKILL, and wait until they are gone or only wait to be reaped."""
     pids = list(pids)

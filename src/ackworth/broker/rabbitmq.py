@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ackworth.broker import debian
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker import debian, urls
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server
+from ackworth.broker.server import Server, not_installed
 from ackworth.model.verdict import Claims
 
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # the one in PATH becomes another user
@@ -38,8 +38,9 @@ class RabbitMQ:
     summary = "RabbitMQ with a durable queue for each topic and group"
     driver = "amqp"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client", "epmd", "distribution")
+    schemes: Mapping[str, int] = {"amqp": 5672, "amqps": 5671}
     settings: Mapping[str, Setting] = {
         "queue": Setting(
             means="the kind of the queues: replicated (here on one node), or classic with its old or its new files",
@@ -50,8 +51,8 @@ class RabbitMQ:
     overhead = 200.0  # a message is stored with its routing, its properties and an entry in an index
     growth = 3.0  # a quorum queue has it in the log and in a segment; files are removed as a whole
 
-    def missing(self) -> str | None:
-        return None if PROGRAM.exists() else f"{PROGRAM} is not there: run `ackworth brokers install {self.name}`"
+    def missing(self, topology: str = SINGLE) -> str | None:
+        return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
         return debian.install(package="rabbitmq-server", service="rabbitmq-server")
@@ -60,7 +61,7 @@ class RabbitMQ:
         """'RabbitMQ 3.10.8' from '…/rabbitmq_server-3.10.8/sbin/rabbitmq-server', where the link leads."""
         return f"RabbitMQ {PROGRAM.resolve().parents[1].name.partition('-')[2]}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=frozenset({"sigterm", "kill", "pause", "power-cut"}),
             ordered=True,
@@ -70,6 +71,9 @@ class RabbitMQ:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("rabbit",)
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.conf"
@@ -83,6 +87,21 @@ class RabbitMQ:
             "port": places["rabbit"].ports["client"],
             "user": "guest",
             "password": "guest",
+            "host_name": "/",
+            "exchange": "ackworth",
+            "arguments": _QUEUES[settings["queue"]],
+        }
+
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path is the virtual host. A certificate without a user is the user (EXTERNAL); nobody is `guest`."""
+        found = urls.parse(url, self.schemes)
+        nobody = found.user is None and "cert" not in (found.tls or {})
+        login = {"user": "guest", "password": "guest"} if nobody else {}
+        return {
+            **found.address,
+            **login,
+            "host_name": found.path or "/",
+            "exchange": name,
             "arguments": _QUEUES[settings["queue"]],
         }
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ackworth.broker import debian, urls
-from ackworth.broker.contract import Place, Setting
+from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.ports import HOST
-from ackworth.broker.server import Server, find_program
+from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import BadInput, BrokerFailed
 from ackworth.model.verdict import Claims
 
@@ -58,9 +58,9 @@ class RedisStreams:
     summary = "Redis with a stream for each topic and a consumer group for each group"
     driver = "resp"
     embedded = False
-    topologies = ("single",)
+    topologies = (SINGLE,)
     ports = ("client",)
-    schemes = ("redis", "rediss")
+    schemes: Mapping[str, int] = {"redis": 6379, "rediss": 6379}
     settings: Mapping[str, Setting] = {
         "appendonly": Setting(
             means="when the append-only file is synced: before every answer, every second, or there is none",
@@ -71,10 +71,8 @@ class RedisStreams:
     overhead = 160.0  # a command in the append-only file has a key, an id and the lengths of all its parts
     growth = 2.5  # while the file is rewritten there are two of it
 
-    def missing(self) -> str | None:
-        return (
-            None if find_program(PROGRAM) else f"{PROGRAM} is not installed: run `ackworth brokers install {self.name}`"
-        )
+    def missing(self, topology: str = SINGLE) -> str | None:
+        return not_installed(self.name, PROGRAM)
 
     def install(self) -> str:
         return debian.install(package="redis-server", service="redis-server")
@@ -86,7 +84,7 @@ class RedisStreams:
         ).stdout
         return f"Redis {said.partition('v=')[2].partition(' ')[0]}"
 
-    def claims(self, settings: Mapping[str, Any]) -> Claims:
+    def claims(self, settings: Mapping[str, Any], topology: str = SINGLE) -> Claims:
         return Claims(
             survives=_SURVIVES[settings["appendonly"]],
             ordered=True,
@@ -96,6 +94,9 @@ class RedisStreams:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("redis",)
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.conf"
@@ -109,13 +110,13 @@ class RedisStreams:
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"host": HOST, "port": places["redis"].ports["client"]}
 
-    def attached(self, url: str) -> dict[str, Any]:
-        """redis://[user[:password]@]host[:port][/database], with TLS rediss://…[?ca=/path/of/authority.pem]."""
-        found = urls.parse(url, port=6379)
-        database = found.path.strip("/") or "0"
+    def attached(self, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The path is the number of a database."""
+        found = urls.parse(url, self.schemes)
+        database = found.path or "0"
         if not database.isdigit():
             raise BadInput(f"{found.shown}: the path of the URL is the number of a database, not '{database}'")
-        return {**found.address, "database": int(database), "tls": url.startswith("rediss:")}
+        return {**found.address, "database": int(database)}
 
 
 def configuration(place: Place, appendonly: str) -> str:

@@ -35,15 +35,20 @@ def find(name: str) -> Broker:
 
 def attachable(url: str) -> Broker:
     """The broker that a URL leads to, by how it begins."""
-    known = {
-        scheme: broker for broker in brokers().values() if isinstance(broker, Attachable) for scheme in broker.schemes
-    }
+    known = schemes()
     scheme = url.partition("://")[0]
     if scheme not in known:
         raise BadInput(
             f"--attach {scheme}://…: no broker is reached so: say one of {', '.join(f'{s}://' for s in known)}"
         )
     return known[scheme]
+
+
+def schemes() -> dict[str, Broker]:
+    """How URLs begin, and whose they are."""
+    return {
+        scheme: broker for broker in brokers().values() if isinstance(broker, Attachable) for scheme in broker.schemes
+    }
 
 
 def levels(broker: Broker) -> list[dict[str, Any]]:

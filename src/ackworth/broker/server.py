@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ackworth.broker.process import descendants, kill_and_wait, of_session, states, wait_until
@@ -24,6 +24,26 @@ STOP_WITHIN = 60.0  # a server that writes its data on the way out may take its 
 def find_program(name: str) -> str | None:
     """Where a program is, also where a user's PATH does not look."""
     return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
+
+
+def not_installed(broker: str, *needed: str | Path) -> str | None:
+    """Which of the programs and files that a broker needs is not here, and what to do about it; None if all are."""
+    for what in needed:
+        if not (what.exists() if isinstance(what, Path) else find_program(what)):
+            return f"{what} is not installed: run `ackworth brokers install {broker}`"
+    return None
+
+
+def dying_with_us() -> Callable[[], None]:
+    """For `preexec_fn`: the kernel kills the child when this process ends, also if it ended already."""
+    libc, parent = ctypes.CDLL(None), os.getpid()
+
+    def die_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return die_with_parent
 
 
 class Server:
@@ -40,27 +60,23 @@ class Server:
         self._log_begin = 0
 
     def start(self) -> None:
+        self._launch(self._command)
+
+    def _launch(self, command: Sequence[str]) -> None:
         if self._process is not None:
             self._process.wait()  # a fault has ended it; nobody has taken note yet
-        libc, parent = ctypes.CDLL(None), os.getpid()
-
-        def die_with_parent() -> None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
-
         with self._log.open("ab") as output:
             self._log_begin = output.tell()
             try:
                 self._process = subprocess.Popen(
-                    self._command,
+                    command,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                     cwd="/",
                     env=self._environment,
                     start_new_session=True,
-                    preexec_fn=die_with_parent,
+                    preexec_fn=dying_with_us(),
                 )
             except OSError as error:
                 raise Unavailable(f"{self._command[0]} cannot be started: {error.strerror}") from error

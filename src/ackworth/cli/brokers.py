@@ -31,7 +31,7 @@ def install(args: argparse.Namespace) -> int:
     # All names are right before anything is done.
     found = [registry.find(name) for name in args.names or registry.brokers()]
     for broker in found:
-        if broker.missing() is None:
+        if all(broker.missing(topology) is None for topology in broker.topologies):
             print(f"{broker.name}: ready: {broker.version()}")
         elif isinstance(broker, Installable):
             print(f"{broker.name}: installing", file=sys.stderr)
@@ -58,6 +58,8 @@ def main(args: argparse.Namespace) -> int:
         print(f"  {'':<14} {broker['summary']}")
         if broker["attach"]:
             print(f"  {'':<14} your own: --attach {' or '.join(f'{scheme}://…' for scheme in broker['attach'])}")
+        for topology, reason in broker["topologies"].items() if len(broker["topologies"]) > 1 else ():
+            print(f"  {'':<14} topology {topology}: {reason or 'ready'}")
         for name, setting in broker["settings"].items():
             values = ", ".join(f"{v} (default)" if v == setting["default"] else str(v) for v in setting["values"])
             print(f"  {'':<14} {name}: {values}: {setting['means']}")
@@ -77,7 +79,7 @@ def _describe(broker: Broker) -> dict[str, Any]:
         "summary": broker.summary,
         "missing": missing,
         "version": "" if missing else broker.version(),
-        "topologies": list(broker.topologies),
+        "topologies": {topology: broker.missing(topology) for topology in broker.topologies},
         "attach": list(broker.schemes) if isinstance(broker, Attachable) else [],
         "settings": {
             name: {

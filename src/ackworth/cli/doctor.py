@@ -3,20 +3,17 @@
 import argparse
 import json
 import platform
-import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ackworth.broker import disk
+from ackworth.model import java
 from ackworth.run import traces
 
 HELP = "say whether this machine has what is needed, and what to do if not"
-
-JAVA_AT_LEAST = 17
 
 
 @dataclass(frozen=True)
@@ -50,23 +47,9 @@ def _python() -> Finding:
     return Finding("python", "everything", platform.python_version(), remedy)
 
 
-def java_version(text: str) -> int | None:
-    """The major version from what `java -version` prints: 17 for '17.0.15', 8 for '1.8.0_252'."""
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if match is None:
-        return None
-    return int(match[2]) if match[1] == "1" and match[2] else int(match[1])
-
-
 def _java() -> Finding:
-    remedy = f"install Java {JAVA_AT_LEAST} or later (Debian: apt-get install openjdk-17-jre-headless)"
-    try:
-        said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:
-        return Finding("java", "judging (Spark)", "not found", remedy)
-    version = java_version(said)
-    enough = version is not None and version >= JAVA_AT_LEAST
-    return Finding("java", "judging (Spark)", said.splitlines()[0] if said else "silent", None if enough else remedy)
+    found = java.look()
+    return Finding("java", "judging (Spark), Kafka and ActiveMQ", found.name if found else "none", java.why_not(found))
 
 
 def _power_cut() -> Finding:

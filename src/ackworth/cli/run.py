@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import ackworth
-from ackworth.broker import disk, registry
+from ackworth.broker import disk, registry, urls
 from ackworth.cli import judging
 from ackworth.cli.choice import choose
 from ackworth.cli.progress import Progress
@@ -42,7 +42,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", metavar="DIR", type=Path, help="where the run goes (default: runs/PLAN-TIME)")
     command.add_argument("--seed", metavar="N", type=int, help="makes everything random the same again")
     command.add_argument(
-        "--attach", metavar="URL", help="a broker of your own, such as redis://USER:PASSWORD@HOST:PORT or rediss://…"
+        "--attach",
+        metavar="URL",
+        help=f"a broker of your own: {urls.FORM}; the scheme is one of {', '.join(registry.schemes())}",
     )
     command.add_argument(
         "--on",

@@ -29,7 +29,7 @@ from ackworth.driver.codec.amqp_receiving import TAG_WIDTH, Block, Census, Deliv
 from ackworth.driver.codec.amqp_sending import CONFIRM_BYTES, Publishes, Unconfirmed, confirms
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered, joined
 from ackworth.driver.matrix import Matrix, stacked
-from ackworth.driver.wire import Deadline, Wire
+from ackworth.driver.wire import Deadline, reach
 from ackworth.model.outcome import Outcome
 
 # Codes with which RabbitMQ gives a message back.
@@ -45,7 +45,6 @@ REASONS = (
     *DEFINITE.values(),
 )
 _BROKE, _NO_AMQP, _CLOSED, _NACKED, _UNCLEAR = 2, 3, 4, 5, 6
-_EXCHANGE = "ackworth"
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _UNACKNOWLEDGED = 4096  # messages that a receiver is given before it acknowledges some
 
@@ -53,12 +52,27 @@ _UNACKNOWLEDGED = 4096  # messages that a receiver is given before it acknowledg
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
     connection = _Connection(address)
     with contextlib.closing(connection):
-        connection.ask([write.declare_exchange(_EXCHANGE)], Method.EXCHANGE_DECLARE_OK)
+        exchange = address["exchange"]
+        connection.ask([write.declare_exchange(exchange)], Method.EXCHANGE_DECLARE_OK)
         for group in groups:
             queues = [(_queue(topic, group), topic) for topic in topics]
             declares = [write.declare_queue(name, address["arguments"]) for name, _ in queues]
             connection.ask(declares, Method.QUEUE_DECLARE_OK)
-            connection.ask([write.bind(name, _EXCHANGE, topic) for name, topic in queues], Method.QUEUE_BIND_OK)
+            connection.ask([write.bind(name, exchange, topic) for name, topic in queues], Method.QUEUE_BIND_OK)
+
+
+def version(address: Address) -> str:
+    with contextlib.closing(_Connection(address)) as connection, _amqp_or_lost():
+        connection.start.take(2)  # the version of the protocol
+        said = connection.start.table()
+        return f"{said.get('product')} {said.get('version')}"
+
+
+def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+    with contextlib.closing(_Connection(address)) as connection:
+        deletes = [write.delete_queue(_queue(topic, group)) for group in groups for topic in topics]
+        connection.ask(deletes, Method.QUEUE_DELETE_OK)
+        connection.ask([write.delete_exchange(address["exchange"])], Method.EXCHANGE_DELETE_OK)
 
 
 def _queue(topic: str, group: str) -> str:
@@ -69,26 +83,26 @@ class _Connection:
     """A connection with one open channel, kept alive by heartbeats."""
 
     def __init__(self, address: Address) -> None:
-        self.wire = Wire(address["host"], address["port"], _BROKE)
+        self.wire = reach(address, _BROKE)
         self.data = b""  # what has come and is not read yet
         self._beat = float("inf")
         self._heard = self._spoke = time.monotonic()
         try:
-            self._open(address["user"], address["password"])
+            self._open(address)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, user: str, password: str) -> None:
+    def _open(self, address: Address) -> None:
         self.send(GREETING)
-        self._expect(Method.CONNECTION_START)
-        self.send(write.start_ok(user, password))
+        self.start = self._expect(Method.CONNECTION_START)
+        self.send(write.start_ok(address["user"], address["password"]))
         tune = self._expect(Method.CONNECTION_TUNE)
         channels, frame_max, beat = tune.number(2), tune.number(4), tune.number(2)
         self.frame_max = min(frame_max or FRAME_MAX, FRAME_MAX)
         self._beat = beat or float("inf")
         self.send(write.tune_ok(channels, self.frame_max, beat))
-        self.send(write.open_host("/"))
+        self.send(write.open_host(address["host_name"]))
         self._expect(Method.CONNECTION_OPEN_OK)
         self.ask([write.OPEN_CHANNEL], Method.CHANNEL_OPEN_OK)
 
@@ -153,7 +167,7 @@ class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
         self._connection.ask([write.SELECT_CONFIRMS], Method.CONFIRM_SELECT_OK)
-        self._publishes = Publishes(_EXCHANGE, topics, self._connection.frame_max)
+        self._publishes = Publishes(address["exchange"], topics, self._connection.frame_max)
         self._unconfirmed = Unconfirmed()
 
     def send(self, batch: Outgoing) -> None:

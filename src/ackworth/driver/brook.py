@@ -6,14 +6,17 @@ Which errors are definite is Brook's own word: whatever derives from its `Refuse
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered
 from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
+from ackworth.model.errors import Unavailable
 from ackworth.model.outcome import Outcome
-from brook import LADDER, Batch, Brook, BrookError, LeaseLost, Piece, Refused, Run
+from brook import LADDER, Batch, Brook, BrookError, LeaseLost, NoQueue, NotDurable, Piece, Refused, Run
 
 REASONS = ("", "no answer in time", "the database refused it", "the database failed midway")
 _REFUSED, _FAILED = 2, 3
@@ -32,9 +35,39 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
         raise ConnectionLost(str(error), _FAILED) from error
 
 
+def version(address: Address) -> str:
+    """A queue that is there is not a trial's: in the end a trial removes the whole queue."""
+    try:
+        if not any(file.exists() for file in _files(address)):
+            _open({**address, "durability": "off"}, "version", create=False).close()
+    except NoQueue as found:
+        return f"brook {metadata.version('brook-queue')}, {found.server}"
+    raise ConnectionLost("something is there already, and a trial removes its queue: name a place without one", _FAILED)
+
+
+def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> str | None:
+    """One that was only half made is made whole first: to open it is to make it."""
+    try:
+        with _open(address, "remove") as queue:
+            if others := queue.topics().keys() - set(topics):
+                return f"the queue stays: others have made the topic {min(others)} in it"
+            queue.remove()
+    except BrookError as error:
+        raise ConnectionLost(str(error), _FAILED) from error
+    for file in _files(address):
+        file.unlink(missing_ok=True)
+    return None
+
+
+def _files(address: Address) -> list[Path]:
+    """Those of a SQLite database."""
+    _, sqlite, path = address["urls"][0].partition("sqlite:///")
+    return [Path(f"{path}{end}") for end in ("", "-wal", "-shm", "-door")] if sqlite else []
+
+
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
-        self._queue = _open(address, f"producer-{producer}")
+        self._queue = _open(address, f"producer-{producer}", producer)
         self._topics = np.array(_ids(self._queue, topics))
         self._answers: list[Answers] = []
 
@@ -58,7 +91,7 @@ class Sender:
 
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"consumer-{consumer}")
+        self._queue = _open(address, f"consumer-{consumer}", consumer)
         self._group = group
         self._index = _index(_ids(self._queue, topics))
 
@@ -86,7 +119,7 @@ class Listener:
     """A client of a broadcast, from the first message on. Its progress is in its memory."""
 
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"listener-{consumer}")
+        self._queue = _open(address, f"listener-{consumer}", consumer)
         self._index = _index(_ids(self._queue, topics))
         self._listener = self._queue.listen(list(topics), start="earliest")
 
@@ -135,15 +168,22 @@ def _index(ids: list[int]) -> Int64s:
     return index
 
 
-def _open(address: Address, name: str) -> Brook:
+def _open(address: Address, name: str, number: int = 0, *, create: bool = True) -> Brook:
+    """Clients begin at one server after the other, by their number."""
+    urls = address["urls"]
     try:
         return Brook(
-            address["url"],
+            urls[number % len(urls)],
             durability=address["durability"],
             client=name,
             ladder=_LADDERS[address["retries"]],
             patience=address["patience"],
+            create=create,
         )
+    except NoQueue:
+        raise
+    except NotDurable as error:
+        raise Unavailable(str(error)) from error  # not in a while either
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
 

@@ -176,8 +176,11 @@ class Guest(Protocol):
         """What the broker says of itself. Raises ConnectionLost."""
         ...
 
-    def remove(self, address: Address, topics: Sequence[str]) -> None:
-        """Delete topics, with all that is in them and of them. Raises ConnectionLost."""
+    def remove(self, address: Address, topics: Sequence[str], groups: Sequence[str]) -> str | None:
+        """Delete all that `prepare` has made for them, as far as it is there, with all that is in it.
+
+        Returns what it must leave there, and why; None if nothing. Raises ConnectionLost.
+        """
         ...
 
 
@@ -191,7 +194,7 @@ def load(name: str) -> Driver:
     known = [
         module.name
         for module in pkgutil.iter_modules(ackworth.driver.__path__)
-        if module.name not in ("codec", "contract", "matrix", "wire")
+        if module.name not in ("codec", "contract", "librdkafka", "matrix", "wire")
     ]
     if "." not in name and name not in known:
         raise BadInput(f"unknown driver '{name}': known are {', '.join(known)}")

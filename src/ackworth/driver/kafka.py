@@ -9,7 +9,7 @@ mark a message that comes again; its position tells.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,9 @@ from ackworth.model.outcome import Outcome
 
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-    from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+    from confluent_kafka.admin import NewTopic, OffsetSpec
+
+    from ackworth.driver.librdkafka import ANSWER_WITHIN, UNCLEAR, Admin, Trouble, await_all, lost, made, settings
 except ModuleNotFoundError as error:
     raise Unavailable("Kafka needs the package confluent-kafka: pip install 'ackworth[kafka]'") from error
 
@@ -37,10 +39,8 @@ DEFINITE = {
     KafkaError.NOT_ENOUGH_REPLICAS: "too few replicas (NOT_ENOUGH_REPLICAS)",
 }
 REASONS = ("", "no answer in time", "the connection broke", "an error that may mean anything", *DEFINITE.values())
-_BROKE, _UNCLEAR = 2, 3
-_ANSWER_WITHIN = 5.0  # seconds, for what is answered at once
 _LOOK_AGAIN = 0.02
-_COMMON = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500, "socket.timeout.ms": 10_000, "log_level": 0}
+_MEMBERS_LEAVE_WITHIN = 10.0  # a group is deleted when the sessions of its members are over
 # No limit of the library's before ours: a sender is never given more than its window.
 _SENDER = {
     "queue.buffering.max.messages": 0,
@@ -58,64 +58,46 @@ _RECEIVER = {
 
 
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
-    admin = AdminClient({**_COMMON, "bootstrap.servers": address["servers"]})
-    known = _known(admin)
-    new = [NewTopic(topic, num_partitions=1, replication_factor=1) for topic in topics if topic not in known]
+    admin = Admin(address)
+    known = admin.cluster().topics
+    new = [NewTopic(topic, num_partitions=1) for topic in topics if topic not in known]
     if new:
-        _await(admin.create_topics(new, request_timeout=_ANSWER_WITHIN))
+        await_all(admin.client.create_topics(new, request_timeout=ANSWER_WITHIN))
     if topics:
         _await_leaders(admin, topics)
 
 
-def _known(client: Any) -> set[str]:
-    """The topics that there are. Raises ConnectionLost if the broker does not answer."""
-    try:
-        return set(client.list_topics(timeout=_ANSWER_WITHIN).topics)
-    except KafkaException as error:
-        raise _lost(error.args[0]) from error
-
-
-def _await_leaders(admin: Any, topics: Sequence[str]) -> None:
+def _await_leaders(admin: Admin, topics: Sequence[str]) -> None:
     """A topic that was made can be written to a little later; until then `acks: 0` loses what is sent."""
     ends = {TopicPartition(topic, 0): OffsetSpec.latest() for topic in topics}
-    deadline = Deadline(_ANSWER_WITHIN)
+    deadline = Deadline(ANSWER_WITHIN)
     while True:
         try:
-            return _await(admin.list_offsets(ends, request_timeout=1.0))
+            return await_all(admin.client.list_offsets(ends, request_timeout=1.0))
         except ConnectionLost:
             if not deadline.left():
                 raise
         time.sleep(_LOOK_AGAIN)
-        _known(admin)  # the library does not ask again by itself who leads
+        admin.cluster()  # the library does not ask again by itself who leads
 
 
-def _await(futures: Mapping[Any, Any]) -> None:
-    for done in futures.values():
+def version(address: Address) -> str:
+    """A broker does not tell its version."""
+    return f"Kafka, cluster {Admin(address).cluster().cluster_id}"
+
+
+def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+    client = Admin(address).client
+    gone = KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND
+    await_all(client.delete_topics(list(topics), request_timeout=ANSWER_WITHIN), gone)
+    deadline = Deadline(_MEMBERS_LEAVE_WITHIN)
+    while True:
         try:
-            done.result()
-        except KafkaException as error:
-            raise _lost(error.args[0]) from error
-
-
-def _lost(error: Any) -> ConnectionLost:
-    gone = error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
-    return ConnectionLost(error.str(), _BROKE if gone else _UNCLEAR)
-
-
-class _Trouble:
-    """What the library says of the broker, in its own time. That one connection ended may mean nothing."""
-
-    def __init__(self, lives_on: bool) -> None:
-        self._lives_on = lives_on  # the library is trusted to find the broker again
-        self._error: Any = None
-
-    def __call__(self, error: Any) -> None:
-        if error.fatal() or (error.code() == KafkaError._ALL_BROKERS_DOWN and not self._lives_on):
-            self._error = error
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise _lost(self._error)
+            return await_all(client.delete_consumer_groups(list(groups), request_timeout=ANSWER_WITHIN), gone)
+        except ConnectionLost:
+            if not deadline.left():
+                raise
+        time.sleep(_LOOK_AGAIN)
 
 
 class Sender:
@@ -124,12 +106,9 @@ class Sender:
         self._topics = topics
         self._acked: list[int] = []
         self._failed: list[tuple[int, Any]] = []
-        self._trouble = _Trouble(lives_on=idempotent)
+        self._trouble = Trouble(lives_on=idempotent)
         acks = {"enable.idempotence": True} if idempotent else {"acks": address["acks"], "retries": 0}
-        self._producer = Producer(
-            {**_COMMON, **_SENDER, **acks, "bootstrap.servers": address["servers"], "error_cb": self._trouble}
-        )
-        _known(self._producer)
+        self._producer = made(Producer, {**settings(address), **_SENDER, **acks}, self._trouble)
 
     def send(self, batch: Outgoing) -> None:
         order = np.argsort(batch.topics, kind="stable")
@@ -187,20 +166,17 @@ def _failure(failed: tuple[int, Any]) -> Answers:
     seqs, code = np.array([seq]), error.code()
     if code in DEFINITE:
         return answered(seqs, Outcome.REFUSED, REASONS.index(DEFINITE[code]))
-    return answered(seqs, Outcome.UNKNOWN, _lost(error).reason)
+    return answered(seqs, Outcome.UNKNOWN, lost(error).reason)
 
 
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
         self._index = {topic: i for i, topic in enumerate(topics)}
-        self._trouble = _Trouble(lives_on=False)
+        self._trouble = Trouble(lives_on=False)
         self._assigned: set[str] | None = None  # the topics that are its own; None while they are shared out
         self._at_end: set[str] = set()
         names = {"group.id": group, "group.instance.id": f"consumer-{consumer}"}  # known again after a reconnect
-        self._consumer = Consumer(
-            {**_COMMON, **_RECEIVER, **names, "bootstrap.servers": address["servers"], "error_cb": self._trouble}
-        )
-        _known(self._consumer)
+        self._consumer = made(Consumer, {**settings(address), **_RECEIVER, **names}, self._trouble)
         self._consumer.subscribe(list(topics), on_assign=self._assign, on_revoke=self._unassign, on_lost=self._unassign)
 
     def _assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
@@ -234,9 +210,9 @@ class Receiver:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self._at_end.add(message.topic())
                 else:
-                    raise _lost(error)
+                    raise lost(error)
         except (KafkaException, RuntimeError) as error:
-            raise ConnectionLost(str(error), _UNCLEAR) from error
+            raise ConnectionLost(str(error), UNCLEAR) from error
         return found
 
     def acknowledge(self, incoming: Incoming) -> None:
@@ -244,7 +220,7 @@ class Receiver:
         try:
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
-            raise _lost(error.args[0]) from error
+            raise lost(error.args[0]) from error
 
     def close(self) -> None:
         self._consumer.close()

@@ -71,20 +71,45 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
         connection.close()
 
 
+def version(address: Address) -> str:
+    with contextlib.closing(_Connection(address)) as connection:
+        connection.ask("$JS.API.INFO")
+        return f"nats-server {connection.server.get('version')}"
+
+
+def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
+    """All of it is in the stream."""
+    stream = address["stream"]
+    with contextlib.closing(_Connection(address)) as connection:
+        if connection.ask("$JS.API.STREAM.NAMES", {"subject": f"{stream}.>"}).get("streams"):
+            connection.ask(f"$JS.API.STREAM.DELETE.{stream}")
+
+
 class _Connection:
     """A connection that has answered once. What is sent to its inbox comes back through it."""
 
     def __init__(self, address: Address) -> None:
         self.inbox = f"_ACK.{os.urandom(4).hex()}"
-        self.wire = Wire(address["host"], address["port"], _BROKE)
+        self.wire = Wire(address, _BROKE)
         self._reader = Reader()
         self._pings = 0  # that are not answered
+        self.server: dict[str, Any] = {}  # what it says of itself, before anything else
         try:
-            self.wire.send(command("CONNECT", json.dumps(_OPTIONS)) + command("SUB", f"{self.inbox}.>", 1))
-            self.settle(_ANSWER_WITHIN)
+            self._greet(address)
         except BaseException:
             self.close()
             raise
+
+    def _greet(self, address: Address) -> None:
+        deadline = Deadline(_ANSWER_WITHIN)
+        while not self.server:
+            self.frames(deadline.left())
+            _check_time(deadline)
+        _check_tls(self.server, address)
+        self.wire.secure()
+        options = {**_OPTIONS, **_login(address)}
+        self.wire.send(command("CONNECT", json.dumps(options)) + command("SUB", f"{self.inbox}.>", 1))
+        self.settle(_ANSWER_WITHIN)
 
     def settle(self, seconds: float) -> None:
         """Wait until the server has read all that was sent, while nothing else is to come. Raises ConnectionLost."""
@@ -106,6 +131,9 @@ class _Connection:
 
     def _hear(self, control: Control) -> None:
         match control.word:
+            case b"INFO":
+                with lost_if(BadFrame, _NO_NATS):
+                    self.server = jetstream.read_json(control.rest)
             case b"PING":
                 self.wire.send(b"PONG\r\n")
             case b"PONG":
@@ -126,6 +154,24 @@ class _Connection:
 
     def close(self) -> None:
         self.wire.close()
+
+
+def _check_tls(server: dict[str, Any], address: Address) -> None:
+    """A server says first whether it has TLS. Raises ConnectionLost."""
+    wanted = address.get("tls") is not None
+    if wanted and not (server.get("tls_required") or server.get("tls_available")):
+        raise ConnectionLost("the server has no TLS", _UNCLEAR)
+    if not wanted and server.get("tls_required"):
+        raise ConnectionLost("the server wants TLS", _UNCLEAR)
+
+
+def _login(address: Address) -> dict[str, str]:
+    """Either a user and a password, or a token alone."""
+    user, password = address.get("user"), address.get("password")
+    if user is not None and password is not None:
+        return {"user": user, "pass": password}
+    token = user or password
+    return {} if token is None else {"auth_token": token}
 
 
 def _read_answer(frame: Messages) -> dict[str, Any]:

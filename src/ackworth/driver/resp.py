@@ -16,7 +16,7 @@ from ackworth.driver.codec.redis_streams import Deliveries, Entries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import stacked
-from ackworth.driver.wire import Deadline, Wire, lost_if, secured
+from ackworth.driver.wire import Deadline, lost_if, reach
 from ackworth.model.outcome import Outcome
 
 # Errors with which Redis refuses a command before it does anything.
@@ -63,7 +63,7 @@ def version(address: Address) -> str:
     return f"Redis {number.decode()}"
 
 
-def remove(address: Address, topics: Sequence[str]) -> None:
+def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
     connection = _Connection(address)
     [said] = connection.ask([command("DEL", *topics)])
     connection.close()
@@ -85,8 +85,7 @@ class _Connection:
     """A connection that has answered once."""
 
     def __init__(self, address: Address) -> None:
-        tls = secured(address["host"], address.get("ca")) if address.get("tls") else None
-        self.wire = Wire(address["host"], address["port"], _BROKE, tls)
+        self.wire = reach(address, _BROKE)
         try:
             *greeted, said = self.ask([*_greeting(address), command("PING")])
             for answer in greeted:

@@ -16,7 +16,7 @@ from ackworth.driver.codec.columns import BatchWriter, Names, are_digits, betwee
 from ackworth.driver.codec.stomp import BadFrame, Frames, Reader, frame
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered
 from ackworth.driver.matrix import stacked
-from ackworth.driver.wire import Deadline, InFlight, Wire, lost_if
+from ackworth.driver.wire import Deadline, InFlight, lost_if, reach
 from ackworth.model.outcome import Outcome
 
 # What stands in an error that ActiveMQ raises before it has stored anything. That a store or the memory is full is none
@@ -40,6 +40,7 @@ _BYE_WITHIN = 1.0
 _ASK_EVERY = 0.25  # seconds between signs of life that a receiver asks for while nothing comes
 _SIGN_LASTS = 1.0  # seconds
 _GREETING = b"ackworth-greeting"
+_TAKE_OUT = 4096  # messages at once
 
 
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
@@ -51,6 +52,25 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
         connection.await_receipts(len(greetings))
 
 
+def version(address: Address) -> str:
+    """'ActiveMQ 5.17.2' from 'ActiveMQ/5.17.2'."""
+    with contextlib.closing(_Connection(address)) as connection:
+        return connection.server.replace("/", " ")
+
+
+def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> str:
+    """STOMP cannot delete a queue; so all that is in it is taken out."""
+    for group in groups:
+        with contextlib.closing(Receiver(address, topics, group, 0)) as receiver:
+            found = None
+            while found is not None or not receiver.told_empty:
+                found = receiver.receive(_TAKE_OUT, 2 * _ASK_EVERY)
+                if found is not None:
+                    receiver.acknowledge(found)
+    first, *_, last = [queue for group in groups for queue in _queues(address, group, topics)] * 2
+    return f"the queues {first} to {last} are empty, and stay: STOMP cannot delete them, their owner can"
+
+
 def _queues(address: Address, group: str, topics: Sequence[str]) -> list[str]:
     return [f"/queue/Consumer.{group}.{address['prefix']}.{topic}" for topic in topics]
 
@@ -59,11 +79,12 @@ class _Connection:
     """A connection that the broker has accepted."""
 
     def __init__(self, address: Address) -> None:
-        self.wire = Wire(address["host"], address["port"], _BROKE)
+        self.wire = reach(address, _BROKE)
         self._reader = Reader()
+        greeting = {"accept_version": "1.2", "host": address["host"], "heart_beat": "0,0"}
         try:
-            self.wire.send(frame("CONNECT", accept_version="1.2", host=address["host"], heart_beat="0,0"))
-            self._await(b"CONNECTED", 1, _ANSWER_WITHIN)
+            self.wire.send(frame("CONNECT", **greeting, **_login(address)))
+            self.server = self._await(b"CONNECTED", 1, _ANSWER_WITHIN)[-1].value(b"server")
         except BaseException:
             self.close()
             raise
@@ -77,21 +98,29 @@ class _Connection:
         """Until so many more have come; whatever else comes is dropped. Raises ConnectionLost."""
         self._await(b"RECEIPT", count, seconds)
 
-    def _await(self, command: bytes, count: int, seconds: float) -> None:
+    def _await(self, command: bytes, count: int, seconds: float) -> list[Frames]:
+        """The last of them."""
         deadline = Deadline(seconds)
+        wanted: list[Frames] = []
         while count:
             frames = self.frames(deadline.left())
             for error in (found for found in frames if found.command == b"ERROR"):
                 raise ConnectionLost(error.value(b"message"), _UNCLEAR)
-            came = sum(len(found) for found in frames if found.command == command)
-            count -= min(count, came)
-            if came:
+            wanted = [found for found in frames if found.command == command]
+            count -= min(count, sum(map(len, wanted)))
+            if wanted:
                 deadline = Deadline(seconds)
             elif not deadline.left():
                 raise ConnectionLost("no answer in time", _BROKE)
+        return wanted
 
     def close(self) -> None:
         self.wire.close()
+
+
+def _login(address: Address) -> dict[str, str]:
+    names = {"login": address.get("user"), "passcode": address.get("password")}
+    return {name: value for name, value in names.items() if value is not None}
 
 
 class Sender:

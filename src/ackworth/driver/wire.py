@@ -6,12 +6,11 @@ import socket
 import ssl
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from ackworth.driver.contract import Answers, ConnectionLost, Int64s, Outgoing, answered, joined
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Int64s, Outgoing, answered, joined
 from ackworth.driver.matrix import Matrix
 
 CONNECT_WITHIN = 5.0
@@ -22,33 +21,43 @@ _LOOK_AGAIN = 0.02
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-@dataclass(frozen=True)
-class Tls:
-    context: ssl.SSLContext
-    host: str  # whom the certificate must name
-
-
 @cache
-def secured(host: str, ca: str | None) -> Tls:
-    """TLS to a host whose certificate is signed by an authority: the one in a file, or those that the system trusts."""
-    return Tls(ssl.create_default_context(cafile=ca), host)
+def _context(ca: str | None = None, cert: str | None = None, key: str | None = None) -> ssl.SSLContext:
+    """The other side is signed by the authority in a file, or by one that the system trusts; we show a certificate."""
+    context = ssl.create_default_context(cafile=ca)
+    if cert is not None:
+        context.load_cert_chain(cert, key)
+    return context
 
 
 class Wire:
     """`broke` is the driver's reason for a connection that broke."""
 
-    def __init__(self, host: str, port: int, broke: int, tls: Tls | None = None) -> None:
-        self._broke = broke
-        try:
-            self._socket = socket.create_connection((host, port), timeout=CONNECT_WITHIN)
-            if tls is not None:
-                self._socket = tls.context.wrap_socket(self._socket, server_hostname=tls.host)
-        except OSError as error:
-            raise self._lost(f"{host}:{port}: {error.strerror or error}") from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setblocking(False)
+    def __init__(self, address: Address, broke: int) -> None:
+        self._address, self._broke = address, broke
+        with self._connecting():
+            self._socket = socket.create_connection((address["host"], address["port"]), timeout=CONNECT_WITHIN)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.setblocking(False)
         self._poll = select.poll()
         self._wake_at = 1
+
+    def secure(self) -> None:
+        """From here on with TLS, if the address says so. Raises ConnectionLost."""
+        if (files := self._address.get("tls")) is None:
+            return
+        with self._connecting():
+            self._socket.settimeout(CONNECT_WITHIN)
+            self._socket = _context(**files).wrap_socket(self._socket, server_hostname=self._address["host"])
+            self._socket.setblocking(False)
+
+    @contextlib.contextmanager
+    def _connecting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            place = f"{self._address['host']}:{self._address['port']}"
+            raise self._lost(f"{place}: {error.strerror or error}") from error
 
     def send(self, data: bytes | Matrix) -> None:
         """All of it. Raises ConnectionLost."""
@@ -60,7 +69,18 @@ class Wire:
                 if not self._ready(select.POLLOUT, SEND_WITHIN):
                     raise self._lost(f"nothing was read for {SEND_WITHIN:g} s") from None
             except OSError as error:
-                raise self._lost(str(error.strerror)) from error
+                raise self._lost(self._last_word(error)) from error
+
+    def _last_word(self, error: OSError) -> str:
+        """With TLS, the other side says why before it hangs up, such as that it wants a certificate."""
+        if isinstance(self._socket, ssl.SSLSocket):
+            try:
+                self._socket.recv(1)
+            except _AGAIN:
+                pass
+            except OSError as said:
+                error = said
+        return str(error.strerror)
 
     def receive(self, wait: float) -> bytes:
         """What has come; waits at most so many seconds for it; empty if nothing came. Raises ConnectionLost."""
@@ -111,6 +131,17 @@ class Wire:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.close()
+
+
+def reach(address: Address, broke: int) -> Wire:
+    """A connection on which nothing was said yet, with TLS if the address says so. Raises ConnectionLost."""
+    wire = Wire(address, broke)
+    try:
+        wire.secure()
+    except BaseException:
+        wire.close()
+        raise
+    return wire
 
 
 class Deadline:

@@ -2,7 +2,7 @@
 
 from ackworth.broker.contract import Node
 from ackworth.broker.disk import Disk
-from ackworth.broker.process import kill_and_wait
+from ackworth.broker.process import kill_all
 from ackworth.fault.contract import Mend, nothing_to_mend
 
 
@@ -16,8 +16,7 @@ class Kill:
         return None
 
     def strike(self, node: Node, disk: Disk | None) -> Mend:
-        while pids := node.processes():  # again, for what was forked meanwhile
-            kill_and_wait(pids)
+        kill_all(node.processes)
         return nothing_to_mend
 
 

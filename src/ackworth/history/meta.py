@@ -59,7 +59,7 @@ class End:
 
 def write_trial(directory: Path, trial: Trial) -> None:
     data = dataclasses.asdict(trial)
-    data["claims"]["survives"] = sorted(trial.claims.survives)
+    data["claims"] = trial.claims.plain()
     write_json(directory / "trial.json", data)
 
 
@@ -76,7 +76,8 @@ def parse_trial(text: str, where: str) -> Trial:
         )
     try:
         claims = data["claims"]
-        data["claims"] = Claims(**{**claims, "survives": frozenset(claims["survives"])})
+        sets = {name: frozenset(value) for name, value in claims.items() if isinstance(value, list)}
+        data["claims"] = Claims(**{**claims, **sets})
         data["groups"] = tuple(
             Group(name=g["name"], topics=None if g["topics"] is None else tuple(g["topics"])) for g in data["groups"]
         )

@@ -111,7 +111,7 @@ MARK = Table(
         Column("node", "string", False, "the node it happened to; empty if none"),
         _number("t_begin", "when it began"),
         _number("t_end", "when it was over; of a fault, when the strike was complete"),
-        Column("detail", "string", False, "JSON, what else is to be said"),
+        Column("detail", "string", False, "JSON, what else is to be said; of a phase, whether it was a warm-up"),
     ),
 )
 

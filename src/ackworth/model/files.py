@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside, synced, renamed."""
+"""Files that are whole or not there: written beside, synced, renamed; and where those are that save work next time."""
 
 import json
 import os
@@ -12,6 +12,11 @@ def write_whole(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
+
+
+def cache() -> Path:
+    """What is in it can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ackworth"
 
 
 def write_json(path: Path, data: object) -> None:

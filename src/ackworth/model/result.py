@@ -136,8 +136,10 @@ class Claimed(TypedDict):
 
     survives: list[str]  # the faults after which every acked message is still there
     ordered: bool
+    ordered_alone: bool  # only where a group has one consumer
     once: bool
     source: str  # who says so, and where
+    survives_in_part: list[str]  # the faults that it also survives if they spare some of its nodes
 
 
 class TrialResult(TypedDict):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Verdict(StrEnum):
@@ -44,3 +45,13 @@ class Claims:
     ordered: bool  # a producer's messages of one topic reach one consumer in the order of sending
     once: bool  # nothing is delivered twice, but after a fault or a consumer's death
     source: str  # who says so, and where
+    ordered_alone: bool = False  # `ordered` is promised only to a consumer that is the only one of its group
+    survives_in_part: frozenset[str] = frozenset()  # the faults that it also survives if they spare some of its nodes
+
+    def covers(self, fault: str, *, whole: bool) -> bool:
+        """Whether it survives the fault; whole: of all its nodes at once."""
+        return fault in self.survives or (not whole and fault in self.survives_in_part)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in vars(self).items()}

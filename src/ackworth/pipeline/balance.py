@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ackworth.model.outcome import Outcome
+from ackworth.pipeline.compressed import compress
 from ackworth.pipeline.context import Context
-from ackworth.pipeline.ids import BUCKET, Bits, Int64s, compress, count, places_in
+from ackworth.pipeline.ids import BUCKET, Bits, Int64s, count, places_in
 from ackworth.pipeline.seen import Came
 
 Kind = tuple[str, int]  # what happened to messages, and the outcome or the group that it was
@@ -71,7 +72,7 @@ def _group(bucket: int, sent: Bits, acked: Bits, refused: Bits, expected: Bits, 
     named = {"resurrected": resurrected, "phantom": phantom}
     return GroupBalance(
         {what: count(bits) for what, bits in counts.items()},
-        {what: compress(bits) for what, bits in sets.items() if bits.any()},
+        {what: compress(bits.tobytes()) for what, bits in sets.items() if bits.any()},
         {what: places_in(bucket, bits, NAMED) for what, bits in named.items() if bits.any()},
     )
 

@@ -34,6 +34,12 @@ class Context:
     def fault_ends(self) -> Int64s:
         return np.array([mark.t_end for mark in self.marked("fault")], np.int64)
 
+    @cached_property
+    def warm_at(self) -> int:
+        """When the warm-up was over, if there was one: what was sent before is not measured."""
+        warm_ups = (mark.t_end for mark in self.marked("phase") if mark.detail.get("warm_up"))
+        return max(warm_ups, default=self.trial.t_zero)
+
     def seconds(self, t: int) -> float:
         """A time of the clock as seconds of the trial."""
         return (t - self.trial.t_zero) / 1e9

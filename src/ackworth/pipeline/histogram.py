@@ -16,6 +16,9 @@ _BELOW_ONE = (127 << 7) - 1  # the place before that of 1.0: 0 and less are coun
 
 SIZE = 1 << 13  # more than the places of all int64
 
+# Numbers that spread over at most so many times their number are counted in an array.
+_LOOSE = 8
+
 
 class Counted(NamedTuple):
     """How often each of some numbers came; numbers rise."""
@@ -36,10 +39,10 @@ def tally(values: Int64s, per_second: Counted) -> Counted:
     found = places(values)
     low, width = int(found.min()), int(found.max()) - int(found.min()) + 1
     seconds, counts = per_second
-    if len(seconds) * width > 8 * len(values) + 1024:
+    if len(seconds) * width > _LOOSE * len(values) + 1024:
         numbers, counts = np.unique(np.repeat(seconds * SIZE, counts) + found, return_counts=True)
         return Counted(numbers, counts)
-    rows = np.arange(-low, len(seconds) * width - low, width, dtype=np.int32)
+    rows = np.arange(-low, len(seconds) * width - low, width)
     cells = np.bincount(np.repeat(rows, counts) + found)
     filled = np.flatnonzero(cells)
     return Counted(seconds[filled // width] * SIZE + low + filled % width, cells[filled])
@@ -48,10 +51,19 @@ def tally(values: Int64s, per_second: Counted) -> Counted:
 def add_up(parts: list[Counted]) -> Counted:
     if not parts:
         return Counted(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    numbers, where = np.unique(np.concatenate([part.numbers for part in parts]), return_inverse=True)
-    counts = np.zeros(len(numbers), np.int64)
-    np.add.at(counts, where, np.concatenate([part.counts for part in parts]))
-    return Counted(numbers, counts)
+    numbers, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    low = int(numbers.min(initial=0))
+    if int(numbers.max(initial=0)) - low > _LOOSE * len(numbers):
+        different, where = np.unique(numbers, return_inverse=True)
+        return Counted(different, _sums(where, counts))
+    cells = _sums(numbers - low, counts)
+    filled = np.flatnonzero(cells)
+    return Counted(filled + low, cells[filled])
+
+
+def _sums(where: Int64s, counts: Int64s) -> Int64s:
+    """The counts of each number; float64, in which they are added, is exact up to 2^53."""
+    return np.bincount(where, counts).astype(np.int64)
 
 
 def percentile(histogram: Counted, share: int, censored: int = 0) -> float | None:

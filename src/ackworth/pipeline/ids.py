@@ -7,7 +7,6 @@ Places are cut into buckets of 65,536: a bucket's bits are 8 KiB, and buckets ad
 """
 
 import mmap
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,8 +14,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ackworth.pipeline.compressed import decompress
+
 Int64s = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
 
 BUCKET_BITS = 16
 BUCKET = 1 << BUCKET_BITS
@@ -93,7 +95,7 @@ class PlaceSet:
 
     def bits(self, bucket: int) -> Bits:
         found = self.buckets.get(bucket)
-        return np.zeros(BUCKET // 8, np.uint8) if found is None else np.frombuffer(zlib.decompress(found), np.uint8)
+        return np.zeros(BUCKET // 8, np.uint8) if found is None else np.frombuffer(decompress(found), np.uint8)
 
     def first(self, limit: int) -> Int64s:
         """The lowest places of the set."""
@@ -129,10 +131,6 @@ def blank(buckets: int) -> npt.NDArray[np.bool_]:
     memory = mmap.mmap(-1, max(1, buckets) * BUCKET, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(memory, np.bool_)
-
-
-def compress(bits: Bits) -> bytes:
-    return zlib.compress(bits.tobytes(), 1)
 
 
 def unpack(bits: bytes | Bits) -> npt.NDArray[np.bool_]:

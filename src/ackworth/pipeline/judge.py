@@ -119,10 +119,10 @@ def _loss_allowed(case: Case) -> str | None:
         last = max((mark.t_end for mark in case.context.marked("fault")), default=-1)
         sent = case.findings.shared["last lost sent"]
         return "all of them sent before the last fault, which the plan allows" if sent <= last else None
-    survived = case.context.trial.claims.survives
+    claims = case.context.trial.claims
     # A broker that dies may lose what it does not claim to keep; a consumer that dies is no excuse.
-    faults = [mark.name for mark in case.context.marked("fault") if mark.detail.get("of") != "consumer"]
-    beyond = [name for name in faults if name not in survived]
+    faults = [mark for mark in case.context.marked("fault") if mark.detail.get("of") != "consumer"]
+    beyond = [mark.name for mark in faults if not claims.covers(mark.name, whole=mark.detail.get("whole", True))]
     if expected == CLAIMED and beyond:
         return f"and the broker does not claim to survive {beyond[0]}"
     return None
@@ -148,7 +148,10 @@ def _duplicates(case: Case) -> Check:
 
 
 def _reordered(case: Case) -> Check:
-    allowed = _allowed(case, "reordered", case.context.trial.claims.ordered, "in order")
+    trial = case.context.trial
+    shared = trial.claims.ordered_alone and trial.consumers > len(trial.groups)
+    words = "in order to one of several consumers" if shared else "in order"
+    allowed = _allowed(case, "reordered", trial.claims.ordered and not shared, words)
     return _evidence("reordered", "reordered message", case, case.total("reordered"), allowed)
 
 

@@ -13,7 +13,6 @@ Partials must add up in any order and however the rows were cut into tasks.
 """
 
 import pickle
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -23,6 +22,7 @@ import numpy as np
 from ackworth.history.reader import RowGroup
 from ackworth.model.result import Account, GroupAccount, TrialResult
 from ackworth.pipeline.balance import NAMED
+from ackworth.pipeline.compressed import compress, decompress
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.ids import Int64s, PlaceSet
 from ackworth.pipeline.rows import Rows
@@ -116,9 +116,9 @@ def names_of(context: Context, places: Sequence[Int64s]) -> list[str]:
 
 
 def dumps(value: Any) -> bytes:
-    """What travels between machines: sets of ids are mostly runs, which shrink to nothing."""
-    return zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
+    """What travels between machines."""
+    return compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def loads(data: bytes) -> Any:
-    return pickle.loads(zlib.decompress(data))
+    return pickle.loads(decompress(data))

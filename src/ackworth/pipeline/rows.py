@@ -18,15 +18,15 @@ import pyarrow as pa
 from ackworth.history.reader import RowGroup, open_segment, unreadable
 from ackworth.model.clock import SECOND
 from ackworth.model.outcome import Delivery, Outcome
+from ackworth.pipeline.by_stream import ByStream, by_stream
 from ackworth.pipeline.context import Context
 from ackworth.pipeline.histogram import Counted
-from ackworth.pipeline.ids import NOWHERE, Int64s
+from ackworth.pipeline.ids import NOWHERE, Int64s, Mask
 from ackworth.pipeline.seen import CHUNK
 
 # Rows that are decoded at a time, and then folded in chunks: decoding has a cost a time, folding wants the cache.
 _READ = 1 << 16
 
-Mask = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any] | int  # an int is the value of all rows
 
 _OURS = Delivery.INTACT | Delivery.FOREIGN  # an intact body of this run has the first flag and not the second
@@ -116,6 +116,17 @@ class Rows:
         return self._take(np.argsort(times, kind="stable"), len(times))
 
     @property
+    def warm(self) -> Rows:
+        """The rows of messages that were sent after the warm-up. Needs `t`, and `latency` where there is one."""
+        if self.context.warm_at <= self.context.trial.t_zero:
+            return self
+        return self._part("warm", lambda: self.where(self._sent_at() >= self.context.warm_at))
+
+    def _sent_at(self) -> Int64s:
+        times: Int64s = self["t"] if self.group.table == "sent" else self["t"] - self["latency"]
+        return times
+
+    @property
     def placed(self) -> Rows:
         """The rows whose id may have been sent."""
         return self if self._all_placed else self._part("placed", lambda: self.where(self.places != NOWHERE))
@@ -123,6 +134,26 @@ class Rows:
     @cached_property
     def _all_placed(self) -> bool:
         return self.context.ids.cover(self.group.bounds["producer"], self.group.bounds["seq"])
+
+    @cached_property
+    def by_stream(self) -> ByStream:
+        """Deliveries of one consumer, whose ids have places, sorted by stream."""
+        return by_stream(self["producer"], self["topic"], self["seq"], len(self.context.trial.topics))
+
+    @cached_property
+    def rising(self) -> bool:
+        return self.by_stream.rising()
+
+    @property
+    def places_by_stream(self) -> Int64s:
+        """So sorted, places that lie close together stand close together."""
+        found = self.by_stream
+        return found.spread(self.context.ids.starts[found.producers]) + found.seqs
+
+    @property
+    def copies(self) -> int:
+        """How often one id can be among these deliveries: in streams that rise, once for each topic."""
+        return self.by_stream.most_topics if self.rising else len(self)
 
     @property
     def acked(self) -> Rows:

@@ -11,27 +11,32 @@ from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Bits, Int64s, blank, pack
 # Rows of a chunk: few enough for its columns to stay in the processor's cache.
 CHUNK = 1 << 15
 
-_STEPS = np.arange(CHUNK, dtype=np.int64)
+# A place that comes less often can be counted in a byte that was 1.
+_MOST_COUNTED = 255
+
+# Places that take up at most so many times their number are close together.
+_LOOSE = 8
 
 
 class Seen:
     """Places that were added. Memory is taken only where places are touched."""
 
     def __init__(self, buckets: int) -> None:
-        self._came = blank(buckets)
+        self._came = blank(buckets).view(np.uint8)
         self._again: npt.NDArray[np.bool_] | None = None
         self._touched = np.zeros(buckets, np.bool_)
         # numpy sorts 32-bit numbers three times as fast as larger ones.
         self._sortable: type[Any] = np.uint32 if len(self._came) <= 1 << 32 else np.int64
 
-    def add(self, places: Int64s) -> None:
-        """Add a chunk of places; a place may come several times."""
+    def add(self, places: Int64s, copies: int = CHUNK) -> None:
+        """Add a chunk of places; a place may come several times, but not more than `copies`."""
         size = len(places)
         if not size:
             return
-        first = int(places[0])
-        if places[-1] - first == size - 1 and np.array_equal(places, _STEPS[:size] + first):
-            self._add_run(first, size)
+        if places[-1] - places[0] == size - 1 and (places[1:] > places[:-1]).all():
+            self._add_run(int(places[0]), size)
+        elif copies < _MOST_COUNTED:
+            self._add_counted(places)
         else:
             self._add_any(places)
 
@@ -39,22 +44,50 @@ class Seen:
         run = self._came[first : first + size]
         if run.any():
             self._repeat(np.flatnonzero(run) + first)
-        run[:] = True
-        self._touched[first >> BUCKET_BITS : ((first + size - 1) >> BUCKET_BITS) + 1] = True
+        run[:] = 1
+        self._touch(first, size)
+
+    def _add_counted(self, places: Int64s) -> None:
+        """Places that come a few times are counted: in a byte, which is 0 or 1 before and after."""
+        np.add.at(self._came, places, np.uint8(1))
+        again = self._came.take(places) > 1
+        if again.any():
+            self._repeat(places[again])
+            self._came[places[again]] = 1
+        buckets = places >> BUCKET_BITS
+        self._touched[buckets[0]] = True
+        self._touched[buckets[1:].take(np.flatnonzero(buckets[1:] != buckets[:-1]))] = True
 
     def _add_any(self, places: Int64s) -> None:
-        """Sorted, a chunk goes through memory in one direction, and what it repeats stands side by side."""
+        low = int(places.min())
+        span = int(places.max()) - low + 1
+        if span > _LOOSE * len(places) or not self._add_window(places, low, span):
+            self._add_sorted(places)
+
+    def _add_window(self, places: Int64s, low: int, span: int) -> bool:
+        """Places that lie close together are marked in a window first. False, and nothing added, if one came twice."""
+        window = np.zeros(span, np.uint8)
+        window[places - low] = 1
+        if np.count_nonzero(window) < len(places):
+            return False
+        before = self._came[low : low + span]
+        again = before & window
+        if again.any():
+            self._repeat(np.flatnonzero(again) + low)
+        before |= window
+        self._touch(low, span)
+        return True
+
+    def _add_sorted(self, places: Int64s) -> None:
+        """Sorted, what a chunk repeats stands side by side."""
         keys = places.astype(self._sortable)
         keys.sort()
-        places = keys.astype(np.int64)
-        repeated = self._came[places]
-        repeated[1:] |= keys[1:] == keys[:-1]
-        if repeated.any():
-            self._repeat(places[repeated])
-        self._came[places] = True
-        buckets = keys >> BUCKET_BITS
-        self._touched[buckets[-1]] = True
-        self._touched[buckets[:-1][buckets[1:] != buckets[:-1]]] = True
+        new = np.append(True, keys[1:] != keys[:-1])
+        self._add_counted(keys[new].astype(np.int64))
+        self._repeat(keys[~new].astype(np.int64))
+
+    def _touch(self, low: int, span: int) -> None:
+        self._touched[low >> BUCKET_BITS : ((low + span - 1) >> BUCKET_BITS) + 1] = True
 
     def _repeat(self, places: Int64s) -> None:
         if self._again is None:
@@ -65,7 +98,7 @@ class Seen:
         for bucket in np.flatnonzero(self._touched).tolist():
             part = slice(bucket * BUCKET, (bucket + 1) * BUCKET)
             again = None if self._again is None or not self._again[part].any() else pack(self._again[part])
-            yield bucket, Came(pack(self._came[part]), again)
+            yield bucket, Came(pack(self._came[part].view(np.bool_)), again)
 
 
 class Came(NamedTuple):

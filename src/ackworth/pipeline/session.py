@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -28,8 +29,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import ackworth
+from ackworth.model import java
 from ackworth.model.errors import AckworthError, Unavailable
-from ackworth.pipeline.java import Archive, find_java
 from ackworth.pipeline.progress import watched
 from ackworth.pipeline.source import run_on_spark
 from ackworth.pipeline.work import Job, Result
@@ -143,8 +144,9 @@ def _reach(url: str) -> None:
 
 @contextmanager
 def _started(master: str, private: Path, archives: Path | None) -> Iterator[Session]:
-    java = find_java()
-    archive = Archive(archives, java) if archives and _is_local(master) else None
+    machine = java.find()
+    spark = f"{pyspark.__version__}{pyspark.__file__}"
+    archive = java.Archive(archives, machine, "spark", spark) if archives and _is_local(master) else None
     conf = SparkConf(loadDefaults=False).setMaster(master)
     conf.setAll(_settings(master, private, archive.option if archive else "").items())
     with _python_of_workers(master), _virtual_machine(conf, private / "spark.log") as gateway:
@@ -188,11 +190,11 @@ def _settings(master: str, private: Path, archive_option: str) -> dict[str, str]
         "spark.local.dir": str(private),
         "spark.sql.warehouse.dir": str(private / "warehouse"),
     }
-    java = f"-Dlog4j2.configurationFile={private}/log4j2.properties -Djava.io.tmpdir={private}"
+    options = f"-Dlog4j2.configurationFile={private}/log4j2.properties -Djava.io.tmpdir={private}"
     if _is_local(master):
         settings |= _LOCAL_SETTINGS
-        java = f"{_LOCAL_JAVA} {archive_option} {java}"
-    return settings | {"spark.driver.extraJavaOptions": java}
+        options = f"{_LOCAL_JAVA} {archive_option} {options}"
+    return settings | {"spark.driver.extraJavaOptions": options}
 
 
 def _is_local(master: str) -> bool:

@@ -137,6 +137,6 @@ def _nothing_yet(record: Record) -> TrialResult:
         "notes": list(record.end.notes) if record.end else [],
         "plan": record.trial.plan,
         "broker": record.trial.broker,
-        "claims": {**vars(record.trial.claims), "survives": sorted(record.trial.claims.survives)},
+        "claims": record.trial.claims.plain(),
     }
     return cast(TrialResult, result)

@@ -21,6 +21,9 @@ from ackworth.pipeline.rows import read_rows
 
 Task = tuple[RowGroup, ...]
 
+# Values that take a tenth of a second to judge: handing out a task takes half of that.
+_WORTH_A_TASK = 1 << 24
+
 
 class Result(NamedTuple):
     """A partial, or what became of all partials of a key; `value` is pickled."""
@@ -55,19 +58,24 @@ class Job:
 
 
 def cut(job: Job, groups: Iterable[RowGroup], parallel: int, most: int) -> Job:
-    """The job with its tasks: slices of time of equal weight, within a task series by series.
+    """The job with its tasks: slices of time, within a task series by series.
 
-    A weight is a number of values to read; a task has about `most` of them, and no worker is left without work.
+    A weight is a number of values to read. No task has more than about `most`; towards the end they get
+    smaller, so that workers finish together, but not smaller than what is worth a task while all have work.
     """
     weights = {group.place: (group, weight) for group in groups if (weight := _weight(job, group))}
     by_time = sorted(weights.values(), key=lambda found: (found[0].bounds.get("t", (0, 0)), found[0].place))
-    total = sum(weight for _, weight in by_time)
-    tasks: list[list[RowGroup]] = [[] for _ in range(parallel * max(2, -(-total // (most * parallel))))]
-    before = 0
+    left = sum(weight for _, weight in by_time)
+    least = min(_WORTH_A_TASK, -(-left // parallel))
+    tasks: list[list[RowGroup]] = []
+    room = 0
     for group, weight in by_time:
-        tasks[before * len(tasks) // total].append(group)
-        before += weight
-    return replace(job, tasks=tuple(tuple(sorted(task, key=lambda g: g.place)) for task in tasks if task))
+        if room <= 0:
+            tasks.append([])
+            room = min(most, max(2 * left // (3 * parallel), least))
+        tasks[-1].append(group)
+        room, left = room - weight, left - weight
+    return replace(job, tasks=tuple(tuple(sorted(task, key=lambda g: g.place)) for task in tasks))
 
 
 def _weight(job: Job, group: RowGroup) -> int:

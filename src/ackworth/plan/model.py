@@ -71,6 +71,12 @@ class Phase:
     rate: float | RateOf | None = key(
         "messages a second, by all producers together (open loop), or max", reader.rate, default=None
     )
+    warm_up: bool = key(
+        "whether it only warms up: its messages are accounted for like all others, but how fast and how late they "
+        "are is not measured",
+        reader.boolean,
+        default=False,
+    )
 
     def __post_init__(self) -> None:
         if self.messages is None and self.duration is None:
@@ -128,6 +134,9 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.phases:
             raise ValueError("phases is empty: a load needs at least one")
+        warm_ups = [phase.warm_up for phase in self.phases]
+        if all(warm_ups) or warm_ups != sorted(warm_ups, reverse=True):
+            raise ValueError("a phase with warm_up comes before all others, and there must be others")
         if self.batch > self.window:
             raise ValueError(
                 f"batch {self.batch} is larger than window {self.window}: a batch must fit into the window"

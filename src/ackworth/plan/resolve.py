@@ -17,7 +17,7 @@ from ackworth.model.words import nearest
 from ackworth.plan import brokers, reader
 from ackworth.plan.model import Plan
 from ackworth.plan.reader import RateOf
-from ackworth.plan.tree import SIZES, Place, Tree, for_size, load, overlay, parse, put
+from ackworth.plan.tree import SIZES, Place, Tree, for_size, get, load, overlay, parse, put
 
 VARIATIONS = ("cases", "matrix", "repeats")
 
@@ -135,16 +135,22 @@ def _axis(path: str, values: Tree) -> Cell:
 
 
 def _contradicted(cell: Cell, whole: Tree) -> bool:
-    """Whether --set has made a broker of the matrix another one: then its row is not asked for."""
-    broker: dict[str, Any] = whole.mapping["broker"].plain() if whole.mapping and "broker" in whole.mapping else {}
-    asked = [leaf.plain() for path, leaf in cell if path == brokers.AXIS]
-    return any(broker.get(key) != value for row in asked for key, value in row.items())
+    """Whether --set, or another axis, has made a value of the cell another one: then the cell is not asked for."""
+    return any(not _keeps(get(whole, path).plain(), leaf.plain()) for path, leaf in cell)
+
+
+def _keeps(found: Any, asked: Any) -> bool:
+    """A row of several keys may be added to, but what it says stays as it is."""
+    if isinstance(found, dict) and isinstance(asked, dict):
+        return all(found.get(key) == value for key, value in asked.items())
+    return bool(found == asked)
 
 
 def _cell_name(path: str, leaf: Tree) -> str:
     if path == brokers.AXIS:
-        broker = leaf.plain()
-        return _name(",".join([broker["kind"], *(f"{k}={v}" for k, v in broker["settings"].items())]), leaf.place)
+        broker = {**leaf.plain()}
+        kind, settings = broker.pop("kind"), broker.pop("settings", {})
+        return _name(",".join([kind, *(f"{k}={v}" for k, v in (broker | settings).items())]), leaf.place)
     return _name(f"{path.rsplit('.', 1)[-1]}={leaf.plain()}", leaf.place)
 
 

@@ -134,6 +134,13 @@ def overlay(base: Tree, over: Tree) -> Tree:
     return replace(base, value=merged)
 
 
+def get(base: Tree, path: str) -> Tree:
+    """The value at a dotted key, which is there."""
+    head, _, rest = path.partition(".")
+    child = base.value[int(head)] if isinstance(base.value, list) else (base.mapping or {})[head]
+    return get(child, rest) if rest else child
+
+
 def put(base: Tree, path: str, leaf: Tree) -> Tree:
     """The base with the value at a dotted key replaced; a number in the key picks from a list."""
     head, _, rest = path.partition(".")

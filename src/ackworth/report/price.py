@@ -5,6 +5,7 @@ rate, how late; with faults, what they take.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from ackworth.model.result import PriceRow, Toll, TrialResult
 from ackworth.model.verdict import Verdict, worst
@@ -31,7 +32,7 @@ def _row(trials: Sequence[TrialResult]) -> PriceRow:
     late = [trial for trial in calm if paced(trial)]
     kinds = dict.fromkeys(planned(trial)[0] for trial in trials if planned(trial))
     return PriceRow(
-        broker=broker["kind"],
+        broker=_name(broker),
         version=broker["version"],
         settings=broker["settings"],
         source=claims["source"],
@@ -44,6 +45,12 @@ def _row(trials: Sequence[TrialResult]) -> PriceRow:
         delivery=[trial["latency"]["sent_to_delivery"] for trial in late if "sent_to_delivery" in trial["latency"]],
         tolls=[_toll(kind, [trial for trial in trials if kind in planned(trial)]) for kind in kinds],
     )
+
+
+def _name(broker: dict[str, Any]) -> str:
+    """With its topology, unless it is a single node."""
+    topology = broker.get("topology", "single")
+    return str(broker["kind"]) if topology == "single" else f"{broker['kind']} {topology}"
 
 
 def _toll(kind: str, trials: Sequence[TrialResult]) -> Toll:

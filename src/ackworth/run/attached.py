@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ackworth.broker import registry, urls
-from ackworth.broker.contract import Attachable, Node
+from ackworth.broker.contract import Attachable, Broker, Node
 from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
 from ackworth.fault.contract import Fault, Mend
@@ -27,25 +27,32 @@ class Attachment:
     """Where the broker is, and what breaks it."""
 
     kind: str
-    shown: str  # the URL without its password
-    address: dict[str, Any] = field(repr=False)
+    url: str = field(repr=False)
+    shown: str  # the URL without what is secret in it
     version: str
     commands: Mapping[str, str]  # by fault; START: after a fault that ended it
+
+    def address(self, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """See `Attachable.attached`."""
+        return _address(registry.find(self.kind), self.url, settings, name)
 
 
 def attach(url: str, on: Sequence[str]) -> Attachment:
     """Reach the broker once. Raises BadInput if it is not there or does not let us in."""
     broker = registry.attachable(url)
-    assert isinstance(broker, Attachable)
-    address = broker.attached(url)
-    shown = urls.parse(url, port=0).shown
+    shown, commands = urls.show(url), dict(_command(text) for text in on)
     try:
-        version = _guest(broker.name).version(address)
+        version = _guest(broker.name).version(_address(broker, url, registry.settle(broker, {}), "ackworth"))
     except drivers.ConnectionLost as error:
-        raise BadInput(f"--attach {shown}: {error}: check the address and the credentials") from error
-    return Attachment(
-        kind=broker.name, shown=shown, address=address, version=version, commands=dict(_command(text) for text in on)
-    )
+        raise BadInput(
+            f"--attach {shown}: {error}: check the address, the credentials, and whether it has TLS"
+        ) from error
+    return Attachment(kind=broker.name, url=url, shown=shown, version=version, commands=commands)
+
+
+def _address(broker: Broker, url: str, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+    assert isinstance(broker, Attachable)
+    return broker.attached(url, settings, name)
 
 
 def _guest(kind: str) -> drivers.Guest:
@@ -90,10 +97,17 @@ class Attached:
     own_disks = False
     device = None  # of another machine
 
-    def __init__(self, attachment: Attachment, topics: Sequence[str], notes: list[str]) -> None:
-        """Topics are the trial's, to be removed in the end; notes are where it says what could not be."""
-        self._attachment, self._topics, self._notes = attachment, topics, notes
-        self.address = attachment.address
+    def __init__(
+        self,
+        attachment: Attachment,
+        address: dict[str, Any],
+        topics: Sequence[str],
+        groups: Sequence[str],
+        notes: list[str],
+    ) -> None:
+        """Topics and groups are the trial's, to be removed in the end; notes are where it says what could not be."""
+        self._attachment, self.address = attachment, address
+        self._topics, self._groups, self._notes = topics, groups, notes
         self.nodes: dict[str, Node] = {"attached": TheirNode("attached")}
 
     def __enter__(self) -> Self:
@@ -104,15 +118,21 @@ class Attached:
     ) -> None:
         """The broker stays, and nothing of ours in it."""
         try:
-            _guest(self._attachment.kind).remove(self.address, self._topics)
+            left = _guest(self._attachment.kind).remove(self.address, self._topics, self._groups)
         except drivers.ConnectionLost as lost:
-            self._notes.append(f"topics {self._topics[0]} to {self._topics[-1]} could not be removed: {lost}")
+            left = f"topics {self._topics[0]} to {self._topics[-1]} could not be removed: {lost}"
+        if left is not None:
+            self._notes.append(left)
 
     def sync(self) -> None:
         """Its disks are not ours."""
 
     def look(self) -> None:
         """See `TheirNode.look`."""
+
+    def joined(self) -> bool:
+        """Whatever its nodes are to each other, what counts is that it answers."""
+        return True
 
     def choose(self, name: str, chance: random.Random) -> list[Node]:
         return list(self.nodes.values())

@@ -82,14 +82,15 @@ class Conductor:
         self._faults = {fault.kind: faults.find(fault.kind) for fault in trial.plan.faults}
         self._schedule = Schedule(trial.plan.faults, trial.plan.workload, seed)
         self._chance = random.Random(f"{seed}/nodes")
-        # A user's own broker has other topics too, and not every broker takes every character.
-        prefix = f"ackworth-{run}-{zlib.crc32(trial.name.encode()):08x}" if attachment else "topic"
-        self._topics = [f"{prefix}-{i:03d}" for i in range(trial.plan.workload.topics)]
-        self._groups = [f"group-{i}" for i in range(trial.plan.workload.groups)]
+        # A user's own broker has other topics and groups too, and not every broker takes every character.
+        own = f"ackworth-{run}-{zlib.crc32(trial.name.encode()):08x}"
+        prefix = f"{own}-" if attachment else ""
+        self._topics = [f"{prefix}topic-{i:03d}" for i in range(trial.plan.workload.topics)]
+        self._groups = [f"{prefix}group-{i}" for i in range(trial.plan.workload.groups)]
         self._notes: list[str] = []
         self._attachment = attachment
         self._stage = (
-            Attached(attachment, self._topics, self._notes)
+            Attached(attachment, attachment.address(self._settings, own), self._topics, self._groups, self._notes)
             if attachment
             else Stage(
                 self._directory, self._broker, self._settings, trial.plan.broker.topology, list(self._faults.values())
@@ -140,7 +141,7 @@ class Conductor:
                 producers=plan.workload.producers,
                 consumers=len(plan.workload.consumer_groups),
                 reasons=self._driver.REASONS,
-                claims=self._broker.claims(self._settings),
+                claims=self._broker.claims(self._settings, broker.topology),
                 seed=self._seed,
                 t_zero=self._t_zero,
                 wall_zero=datetime.now(UTC).isoformat(),
@@ -190,8 +191,13 @@ class Conductor:
         self._stage.sync()
 
     def _await_broker(self, phase: str | None = None) -> None:
-        """Until it answers its protocol and has its topics; the load, if there is any, goes on meanwhile."""
+        """Until it answers, has its topics, and all nodes take part; the load, if there is any, goes on meanwhile."""
+        deadline = time.monotonic() + READY_WITHIN
         self._crew.prepare(READY_WITHIN, lambda: self._tick(phase))
+        while not self._stage.joined():
+            self._tick(phase)
+            if time.monotonic() > deadline:
+                raise BrokerFailed(f"not every node takes part {READY_WITHIN:g} s after its start: see its log")
 
     def _order(self, address: dict[str, Any]) -> Order:
         workload = self._plan.workload
@@ -221,7 +227,7 @@ class Conductor:
         if self._plan.workload.consume == "during":
             self._start_consumers()
         for phase in self._plan.workload.phases:
-            with self._phase_mark(phase.name):
+            with self._phase_mark(phase.name, warm_up=phase.warm_up):
                 if not self._run_phase(phase):
                     return
 
@@ -313,8 +319,9 @@ class Conductor:
         self._reporter.happened(plan.kind)
         mend = self._stage.strike(self._faults[plan.kind], nodes)
         down = time.monotonic_ns()
+        of = "consumer" if plan.node == CONSUMER else "node"
         for node in nodes:
-            self._mark("fault", plan.kind, node.name, begin, down, of=("consumer" if plan.node == CONSUMER else "node"))
+            self._mark("fault", plan.kind, node.name, begin, down, of=of, whole=len(nodes) == len(self._stage.nodes))
         ends_workers = self._faults[plan.kind].ends_node and (self._broker.embedded or plan.node == CONSUMER)
         dead = [worker for worker in alive if ends_workers and not worker.running]
         for worker in dead:
@@ -322,7 +329,7 @@ class Conductor:
         if dead:
             self._crew.bury()
         if not plan.resume and self._faults[plan.kind].ends_node:
-            self._crew.finish("produce")
+            self._crew.ask_to_end("produce")
         self._pass(begin + int(plan.down * SECOND))
         mend()
         self._bring_back(plan.kind, nodes)
@@ -413,12 +420,12 @@ class Conductor:
         self._reporter.counts(phase, sent=sent, answered=acked, delivered=delivered)
 
     @contextlib.contextmanager
-    def _phase_mark(self, name: str) -> Iterator[None]:
+    def _phase_mark(self, name: str, **detail: bool) -> Iterator[None]:
         begin = time.monotonic_ns()
         try:
             yield
         finally:
-            self._mark("phase", name, "", begin, time.monotonic_ns())
+            self._mark("phase", name, "", begin, time.monotonic_ns(), **detail)
 
     def _mark(self, what: str, name: str, node: str, begin: int, end: int, **detail: Any) -> None:
         self._marks.append(what=what, name=name, node=node, t_begin=begin, t_end=end, detail=json.dumps(detail))

@@ -142,10 +142,14 @@ class Crew:
         for worker in [worker for worker in self.workers if not worker.running]:
             self._forget(worker)
 
-    def finish(self, role: str) -> None:
-        """Ask the workers of a role to end, and wait until they have done so well. Raises WorkerFailed."""
+    def ask_to_end(self, role: str) -> None:
+        """They begin nothing new, finish what is in flight, and end."""
         for worker in self.role(role):
             worker.process.send_signal(signal.SIGTERM)
+
+    def finish(self, role: str) -> None:
+        """Ask the workers of a role to end, and wait until they have done so well. Raises WorkerFailed."""
+        self.ask_to_end(role)
         for worker in self.role(role):
             try:
                 worker.process.wait(_GRACE)

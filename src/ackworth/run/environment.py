@@ -2,12 +2,12 @@
 
 import os
 import platform
-import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import ackworth
+from ackworth.model import java
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def describe(path: Path) -> dict[str, Any]:
         "filesystem": filesystem,
         "mount_options": options,
         "python": platform.python_version(),
-        "java": _java(),
+        "java": found.name if (found := java.look()) else None,
         "ackworth": ackworth.__version__,
         "libraries": {name: metadata.version(name) for name in ("brook-queue", "numpy", "pyarrow", "pyspark")},
     }
@@ -48,11 +48,3 @@ def _system() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         return platform.system()
-
-
-def _java() -> str | None:
-    try:
-        done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stderr.splitlines()[0] if done.stderr else None

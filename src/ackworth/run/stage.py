@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from ackworth.broker import disk as disks
-from ackworth.broker.contract import Broker, Node, Place, Repairable
+from ackworth.broker.contract import Broker, Joining, Node, Place, Repairable
 from ackworth.broker.disk import Disk
 from ackworth.broker.ports import Ports
+from ackworth.broker.process import kill_all
 from ackworth.fault.contract import Fault, Mend
 from ackworth.model.errors import BadInput, Unavailable
 from ackworth.run import samples
@@ -35,15 +36,15 @@ class Stage:
         for fault in self._faults:
             if reason := fault.why_not():
                 raise Unavailable(f"the fault '{fault.name}' cannot be had here: {reason}")
-        if reason := self._broker.missing():
+        if reason := self._broker.missing(self._topology):
             raise Unavailable(f"the broker '{self._broker.name}' cannot run here: {reason}")
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._ports)
             stack.callback(shutil.rmtree, self._directory / "nodes", ignore_errors=True)
             self._places = {name: self._place(name, stack) for name in self._broker.nodes(self._topology)}
-            for name, place in self._places.items():
-                node = self.nodes[name] = self._broker.node(name, place, self._settings)
-                stack.callback(node.stop)
+            self.nodes = {node.name: node for node in self._broker.build(self._places, self._settings)}
+            for node in self.nodes.values():
+                stack.callback(self._end, node)
                 node.start()
             self._stack = stack.pop_all()
         return self
@@ -52,6 +53,11 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _end(self, node: Node) -> None:
+        """Its data goes with it: to end in an orderly way, and to save what nobody will read, takes time."""
+        kill_all(node.processes)
+        node.stop()
 
     def _place(self, name: str, stack: contextlib.ExitStack) -> Place:
         folder = self._directory / "nodes" / name
@@ -83,6 +89,10 @@ class Stage:
         """Raises BrokerFailed if a node has ended by itself."""
         for name in self.nodes.keys() - self._struck:
             self.nodes[name].look()
+
+    def joined(self) -> bool:
+        """Whether every node takes part."""
+        return all(node.joined() for node in self.nodes.values() if isinstance(node, Joining))
 
     def choose(self, name: str, chance: random.Random) -> list[Node]:
         """The nodes that a fault's `node` means."""

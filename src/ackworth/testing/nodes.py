@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackworth.broker import registry
-from ackworth.broker.contract import Broker, Node, Place
+from ackworth.broker.contract import SINGLE, Broker, Node, Place
 from ackworth.broker.ports import Ports
 from ackworth.broker.process import wait_until
 from ackworth.driver.contract import Address, ConnectionLost, load
@@ -46,8 +46,8 @@ def running(broker: Broker, folder: Path, **settings: str) -> Iterator[Running]:
         for path in (place.data, place.logs):
             path.mkdir(parents=True)
         settled = registry.settle(broker, settings)
-        [name] = broker.nodes("single")
-        node = broker.node(name, place, settled)
+        [name] = broker.nodes(SINGLE)
+        [node] = broker.build({name: place}, settled)
         stack.callback(node.stop)
         node.start()
         found = Running(node, place, broker.address({name: place}, settled), broker.driver)

@@ -59,12 +59,31 @@ def offenders(history: History, check: str) -> list[str]:
 
 
 def latencies(history: History) -> dict[str, list[int]]:
-    acked = [row for row in history.outcome if row.outcome == Outcome.ACKED]
+    warm = warm_at(history)
+    acked = [row for row in history.outcome if row.outcome == Outcome.ACKED and row.t - row.latency >= warm]
+    delivered = [row for row in history.delivered if _ours(row) and row.t - row.latency >= warm]
     return {
         "due_to_ack": sorted(row.latency + row.late for row in acked),
         "sent_to_ack": sorted(row.latency for row in acked),
-        "sent_to_delivery": sorted(row.latency for row in history.delivered if _ours(row)),
+        "sent_to_delivery": sorted(row.latency for row in delivered),
     }
+
+
+def acked_per_second(history: History) -> float | None:
+    """Of the messages sent after the warm-up, from the first sending to the last ack."""
+    warm = warm_at(history)
+    sent = [row.t for row in history.sent if row.t >= warm]
+    acked = [row.t for row in history.outcome if row.outcome == Outcome.ACKED and row.t - row.latency >= warm]
+    if not sent or not acked:
+        return None
+    span = max(*sent, *acked) - min(*sent, *acked)
+    return len(acked) * 1e9 / span if span else None
+
+
+def warm_at(history: History) -> int:
+    """When the warm-up was over; without one, before all that happened."""
+    warm_ups = [mark.t_end for mark in history.mark if mark.what == "phase" and "warm_up" in mark.detail]
+    return max(warm_ups, default=-(1 << 62))
 
 
 def first_after(history: History) -> list[tuple[int | None, int | None]]:

@@ -142,7 +142,14 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
         notes=["The cut came at 20 s."],
         plan=_plan(name),
         broker={"kind": "brook-sqlite", "version": "SQLite 3.40.1", "settings": {"durability": "full"}},
-        claims=Claimed(survives=["kill", "power-cut"], ordered=True, once=True, source="Brook's README"),
+        claims=Claimed(
+            survives=["kill", "power-cut"],
+            ordered=True,
+            ordered_alone=False,
+            once=True,
+            source="Brook's README",
+            survives_in_part=[],
+        ),
         judging={"seconds": 3.2, "events": 3 * account["sent"], "spark": "4.1.0", "master": "local[2]"},
     )
 

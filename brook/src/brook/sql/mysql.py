@@ -145,6 +145,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 HAS_SCHEMA = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'brook_schema'"
 
+# The view before what it looks at.
+TABLES = """
+    SELECT if(table_type = 'VIEW', 'VIEW', 'TABLE'), table_name FROM information_schema.tables
+    WHERE table_schema = DATABASE() AND left(table_name, 6) = 'brook_' ORDER BY 1 DESC
+"""
+
 # Never back, if a newer Brook is at it too.
 REACHED = "UPDATE brook_schema SET version = greatest(version, ?)"
 

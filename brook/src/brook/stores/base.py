@@ -202,5 +202,8 @@ class Store(Writer, Protocol):
     def trace(self, topic: int, offset: int) -> Trace:
         """What is known of a message."""
 
+    def remove(self) -> None:
+        """Delete the queue: all of its tables. Nobody may be at work with it."""
+
     def close(self) -> None:
         """Release the database; a second call does nothing."""

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from brook.model import Durability
 from brook.packing import Run
+from brook.sql import mysql as sql
 from brook.sql.statements import CLAIMED_COUNT, these_receipts
 from brook.stores import claims
 from brook.stores.base import Writer
@@ -51,7 +52,9 @@ class MysqlStore(SqlStore):
         return firsts
 
     def ack(self, receipt: int, now: float) -> int:
-        """In one round trip: nothing of it depends on what the claim still holds."""
+        """In one round trip, outside of a cluster: nothing of it depends on what the claim still holds."""
+        if self._server.clustered:
+            return super().ack(receipt, now)
 
         def work(db: Session) -> None:
             db.change(these_receipts([receipt]) + db.locking, ())
@@ -64,6 +67,11 @@ class MysqlStore(SqlStore):
     def within(self, connection: object) -> Writer:
         return CallersTransaction(self._server, self, connection, self._server.queue, str(self._server.target))
 
+    def remove(self) -> None:
+        if self._places is not None:
+            self._places.forget(self.topics().values())
+        self._drop(sql.TABLES)
+
     def close(self) -> None:
         if self._places is not None:
             self._places.close()
@@ -72,7 +80,7 @@ class MysqlStore(SqlStore):
     def _append_quickly(
         self, runs: Sequence[Run], now: float, counts: Mapping[int, int], proposed: Mapping[int, int] | None
     ) -> list[int] | None:
-        if is_small(runs) and runs[0].extras is None:
+        if not self._server.clustered and is_small(runs) and runs[0].extras is None:
             first = append_small(self._server, runs[0], now, proposed[runs[0].topic] if proposed else None)
             return None if first is None else [first]
         if proposed:

@@ -15,12 +15,23 @@ import importlib
 import math
 import os
 import select
+import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from brook.errors import BadUrl, BrookError, Closed, MissingDriver, NotDurable, SchemaTooNew, StoreFailed, Unreachable
+from brook.errors import (
+    BadUrl,
+    BrookError,
+    Closed,
+    MissingDriver,
+    NoQueue,
+    NotDurable,
+    SchemaTooNew,
+    StoreFailed,
+    Unreachable,
+)
 from brook.model import Durability
 from brook.sql import mysql as sql
 from brook.sql.statements import SCHEMA_VERSION
@@ -44,6 +55,7 @@ class Target(NamedTuple):
     password: str
     database: str
     redis: tuple[str, int] | None = None  # hands out places
+    tls: Mapping[str, str] | None = None  # files: ca, cert, key, as far as they are named; None: no TLS is asked for
 
     def __str__(self) -> str:
         hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
@@ -55,9 +67,11 @@ class MysqlDatabase:
         self.target = target
         self._patience = patience
         self._driver = _driver()
+        self._tls = None if target.tls is None else _context(**target.tls)
         self._idle: list[Any] = []
         self._host = 0
         self._longest = _LEAST_PACKET
+        self.clustered = False
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
         collation = self._examine(durability)
@@ -72,7 +86,7 @@ class MysqlDatabase:
 
         def attempt(connection: Any) -> tuple[Result, list[Outcome]]:
             with connection.cursor() as cursor:
-                session = MysqlSession(cursor, self._longest, transaction=True)
+                session = MysqlSession(cursor, self._longest, transaction=True, clustered=self.clustered)
                 result = work(session)
                 return result, self._commit(session)
 
@@ -81,7 +95,7 @@ class MysqlDatabase:
     def read(self, work: Callable[[Session], Result]) -> Result:
         def attempt(connection: Any) -> Result:
             with connection.cursor() as cursor:
-                return work(MysqlSession(cursor, self._longest, transaction=False))
+                return work(MysqlSession(cursor, self._longest, transaction=False, clustered=self.clustered))
 
         return self._patiently(attempt)
 
@@ -189,6 +203,7 @@ class MysqlDatabase:
             connect_timeout=max(math.ceil(self._patience), 1),
             read_timeout=self._patience + ANSWER_WITHIN,
             write_timeout=self._patience + ANSWER_WITHIN,
+            ssl=self._tls,
             client_flag=self._driver.constants.CLIENT.MULTI_STATEMENTS,
             # Sums come as decimals; ours are whole.
             conv={**self._driver.converters.conversions, _NEWDECIMAL: int},
@@ -198,6 +213,7 @@ class MysqlDatabase:
                 cursor.execute(sql.ISOLATION)
                 cursor.execute(for_driver(sql.MANNERS), (max(math.ceil(self._patience), 1),))
                 if cursor.execute(sql.IS_CLUSTERED):
+                    self.clustered = True
                     cursor.execute(sql.WAIT_FOR_OTHERS)
         except BaseException:
             _close(connection)
@@ -207,20 +223,25 @@ class MysqlDatabase:
     def _examine(self, wanted: Durability) -> str:
         """Whether the server is what we need; the collation that it knows."""
         self._put_back(self._connect())  # at once or not at all: a URL may be wrong
-        ((version, self._longest, flushing, log_is_safe),) = self.read(lambda db: db.rows(sql.SERVER))
+        ((self._version, self._longest, flushing, log_is_safe),) = self.read(lambda db: db.rows(sql.SERVER))
         kept = _KEPT[flushing] if log_is_safe else "normal"
         if _LEVELS[kept] < _LEVELS[wanted]:
             raise NotDurable(
                 f"{self.target}: its innodb_flush_log_at_trx_commit={flushing} and sync_binlog keep what durability="
                 f"{kept!r} promises, not {wanted!r}: set both to 1 on the server, or open with durability={kept!r}"
             )
-        return sql.MARIADB_COLLATION if "MariaDB" in version else sql.MYSQL_COLLATION
+        return sql.MARIADB_COLLATION if "MariaDB" in self._version else sql.MYSQL_COLLATION
+
+    def _server(self) -> str:
+        """'MariaDB 10.11.6' from '10.11.6-MariaDB-0+deb12u1'."""
+        return f"{'MariaDB' if 'MariaDB' in self._version else 'MySQL'} {self._version.partition('-')[0]}"
 
     def _migrate(self, collation: str, create: bool) -> None:
         """Bring the schema to the version of this Brook."""
         version, newest = self.read(_schema_version), len(sql.MIGRATIONS)
         if not version and not create:
-            raise BadUrl(f"{self.target}: there is no queue in this database: give the URL of a queue that exists")
+            why = f"{self.target}: there is no queue in this database: give the URL of a queue that exists"
+            raise NoQueue(why, self._server())
         if version > newest:
             raise SchemaTooNew(
                 f"{self.target}: has schema version {version}, this Brook knows up to {newest}: use a newer Brook"
@@ -238,6 +259,17 @@ def _schema_version(db: Session) -> int:
 
 def _run(statement: str, parameters: Sequence[object], db: Session) -> None:
     db.rows(statement, parameters)
+
+
+def _context(ca: str | None = None, cert: str | None = None, key: str | None = None) -> ssl.SSLContext:
+    """The server is signed by the authority in a file, or by one that the system trusts; we show a certificate."""
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if cert is not None:
+            context.load_cert_chain(cert, key)
+    except OSError as error:
+        raise BadUrl(f"{ca}, {cert}, {key}: {error}: name files with certificates, and the key of yours") from error
+    return context
 
 
 def _driver() -> Any:

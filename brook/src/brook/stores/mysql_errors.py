@@ -24,6 +24,7 @@ _DENIED = (AccessDenied, "give the user and password of somebody who may use thi
 
 _MEANINGS: dict[int, tuple[type[BrookError], str]] = {
     **dict.fromkeys(LOST, _UNREACHABLE),
+    2026: (Unreachable, "let it have TLS, or write mysql:// instead of mysqls://"),
     1040: (Unreachable, "let it take more connections (max_connections), or use fewer threads"),
     **dict.fromkeys((1044, 1045, 1142, 1227, 1698), _DENIED),
     1049: (MissingDatabase, "create it, or name another"),

@@ -2,12 +2,16 @@
 
 What is only to be done waits until something is asked for, or the transaction ends, and travels with that: an append
 takes one round trip if it is small, and else two, BEGIN and the lock of its topics, and all the rest with the COMMIT.
+
+In a cluster each statement of a transaction travels alone. A node that undoes a transaction because of another's goes
+on with the statements that came along, each of them committed on its own, and says so only at the end: half of an
+append would be stored. Rows that are added to one table are one statement there.
 """
 
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from brook.errors import BodyTooLarge
@@ -27,9 +31,10 @@ class Outcome(NamedTuple):
 class MysqlSession:
     locking = " FOR UPDATE"
 
-    def __init__(self, cursor: Any, longest: int, *, transaction: bool) -> None:
+    def __init__(self, cursor: Any, longest: int, *, transaction: bool, clustered: bool) -> None:
         """cursor: of PyMySQL. longest: what the server takes in one packet, in bytes."""
         self._cursor = cursor
+        self._one_by_one = transaction and clustered
         self._longest = longest
         self._waiting = ["BEGIN"] if transaction else []
         self._length = 0
@@ -42,6 +47,8 @@ class MysqlSession:
         return list(itertools.chain.from_iterable(self.gather(*[(statement, parameters) for parameters in many])))
 
     def gather(self, *selects: Select) -> list[list[Row]]:
+        if self._one_by_one:
+            return [self.rows(*select) for select in selects]
         if not selects:
             return []
         before = len(self._waiting)
@@ -60,8 +67,7 @@ class MysqlSession:
         return int(self._cursor.lastrowid)
 
     def change(self, statement: str, *many: Parameters) -> None:
-        for parameters in many:
-            text = self._text(statement, parameters)
+        for text in self._texts(statement, many):
             if self._length + len(text) > LONG and self._waiting:
                 self.flush()
             self._waiting.append(text)
@@ -99,8 +105,12 @@ class MysqlSession:
             pass
 
     def _send(self, text: str) -> None:
-        text = ";".join([*self._waiting, text])
+        texts = [*self._waiting, text]
         self._waiting, self._length = [], 0
+        for packet in texts if self._one_by_one else [";".join(texts)]:
+            self._execute(packet)
+
+    def _execute(self, text: str) -> None:
         if len(text) >= self._longest:
             raise BodyTooLarge(
                 f"{len(text)} bytes in one statement: the server takes {self._longest}: "
@@ -108,12 +118,32 @@ class MysqlSession:
             )
         self._cursor.execute(text)
 
+    def _texts(self, statement: str, many: Sequence[Parameters]) -> list[str]:
+        head, values, row = statement.partition(" VALUES ")
+        if not (self._one_by_one and values and many):
+            return [self._text(statement, parameters) for parameters in many]
+        rows = [self._text(row, parameters) for parameters in many]
+        return [f"{head}{values}{','.join(some)}" for some in _by_length(rows, min(LONG, self._longest - len(head)))]
+
     def _text(self, statement: str, parameters: Parameters) -> str:
         if isinstance(parameters, Mapping):
             values: Any = {name: _plain(value) for name, value in parameters.items()}
         else:
             values = tuple(map(_plain, parameters))
         return str(self._cursor.mogrify(for_driver(statement), values))
+
+
+def _by_length(texts: Sequence[str], longest: int) -> Iterator[list[str]]:
+    """In groups that are together about as long as that."""
+    some: list[str] = []
+    length = 0
+    for text in texts:
+        if some and length + len(text) > longest:
+            yield some
+            some, length = [], 0
+        some.append(text)
+        length += len(text) + 1
+    yield some
 
 
 @functools.lru_cache(maxsize=1000)

@@ -10,7 +10,7 @@
 
 import importlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from brook.errors import BrookError, MissingDriver
@@ -57,6 +57,14 @@ class RedisPlaces:
             return
         try:
             self._redis.mset({self._key(topic): following for topic, following in nexts.items()})
+        except self._driver.RedisError:
+            self._rest()
+
+    def forget(self, topics: Iterable[int]) -> None:
+        """These topics are no more."""
+        try:
+            for topic in topics:
+                self._redis.delete(self._key(topic))
         except self._driver.RedisError:
             self._rest()
 

@@ -174,6 +174,15 @@ class SqlStore:
     def close(self) -> None:
         self._database.close()
 
+    def _drop(self, tables: str) -> None:
+        """tables: a statement that names them and views, each with its kind."""
+
+        def drop(db: Session) -> None:
+            for kind, name in db.rows(tables):
+                db.change(f"DROP {kind} {name}", ())
+
+        self._database.write(drop)
+
     def _look(self, work: Callable[[Session], Result]) -> Result:
         """Read what depends on what has been sent."""
         self._admit()

@@ -31,6 +31,9 @@ class SqliteStore(SqlStore):
     def within(self, connection: object) -> Writer:
         return CallersTransaction(self._file, connection)
 
+    def remove(self) -> None:
+        self._drop(sql.TABLES)
+
     def _version(self, db: Session) -> int | None:
         ((version,),) = db.rows(sql.DATA_VERSION)
         return int(version)

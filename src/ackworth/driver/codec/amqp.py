@@ -49,10 +49,14 @@ class Method(IntEnum):
     CHANNEL_CLOSE = 20 << 16 | 40
     EXCHANGE_DECLARE = 40 << 16 | 10
     EXCHANGE_DECLARE_OK = 40 << 16 | 11
+    EXCHANGE_DELETE = 40 << 16 | 20
+    EXCHANGE_DELETE_OK = 40 << 16 | 21
     QUEUE_DECLARE = 50 << 16 | 10
     QUEUE_DECLARE_OK = 50 << 16 | 11
     QUEUE_BIND = 50 << 16 | 20
     QUEUE_BIND_OK = 50 << 16 | 21
+    QUEUE_DELETE = 50 << 16 | 40
+    QUEUE_DELETE_OK = 50 << 16 | 41
     BASIC_QOS = 60 << 16 | 10
     BASIC_QOS_OK = 60 << 16 | 11
     BASIC_CONSUME = 60 << 16 | 20
@@ -204,6 +208,27 @@ class Arguments:
 
     def short_string(self) -> str:
         return self.take(self.number(1)).decode(errors="replace")
+
+    def table(self) -> dict[str, Field]:
+        """As `table` writes it. Raises BadFrame for what it would not write."""
+        inner, found = Arguments(self.take(self.number(4))), dict[str, Field]()
+        while inner._at < len(inner._data):
+            name = inner.short_string()
+            found[name] = inner._field()
+        return found
+
+    def _field(self) -> Field:
+        match self.take(1):
+            case b"t":
+                return bool(self.number(1))
+            case b"l":
+                return int.from_bytes(self.take(8), signed=True)
+            case b"S":
+                return self.take(self.number(4)).decode(errors="replace")
+            case b"F":
+                return self.table()
+            case kind:
+                raise BadFrame(f"a field of kind {kind!r}")
 
     def take(self, size: int) -> bytes:
         found = self._data[self._at : self._at + size]

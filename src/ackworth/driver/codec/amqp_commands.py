@@ -12,9 +12,11 @@ OPEN_CHANNEL = command(Method.CHANNEL_OPEN, bytes(1))
 SELECT_CONFIRMS = command(Method.CONFIRM_SELECT, bytes(1))
 
 
-def start_ok(user: str, password: str) -> bytes:
+def start_ok(user: str | None, password: str | None) -> bytes:
+    """Nobody in particular is whoever the certificate says that we are."""
     properties = table({"product": "Ackworth", "capabilities": dict.fromkeys(_CAPABILITIES, True)})
-    answer = short_string("PLAIN") + long_string(f"\0{user}\0{password}") + short_string("en_US")
+    how, who = ("EXTERNAL", "") if user is None else ("PLAIN", f"\0{user}\0{password or ''}")
+    answer = short_string(how) + long_string(who) + short_string("en_US")
     return command(Method.CONNECTION_START_OK, properties, answer, channel=0)
 
 
@@ -31,6 +33,10 @@ def declare_exchange(name: str) -> bytes:
     return command(Method.EXCHANGE_DECLARE, bytes(2), names, bytes([_DURABLE]), table({}))
 
 
+def delete_exchange(name: str) -> bytes:
+    return command(Method.EXCHANGE_DELETE, bytes(2), short_string(name), bytes(1))
+
+
 def declare_queue(name: str, arguments: Mapping[str, Field]) -> bytes:
     return command(Method.QUEUE_DECLARE, bytes(2), short_string(name), bytes([_DURABLE]), table(arguments))
 
@@ -38,6 +44,11 @@ def declare_queue(name: str, arguments: Mapping[str, Field]) -> bytes:
 def count_queue(name: str) -> bytes:
     """Answered like a declaration, with how many messages and consumers it has."""
     return command(Method.QUEUE_DECLARE, bytes(2), short_string(name), bytes([_PASSIVE]), table({}))
+
+
+def delete_queue(name: str) -> bytes:
+    """Whether or not it is there, and whatever is in it."""
+    return command(Method.QUEUE_DELETE, bytes(2), short_string(name), bytes(1))
 
 
 def bind(queue: str, exchange: str, key: str) -> bytes:

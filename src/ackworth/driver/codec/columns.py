@@ -135,23 +135,27 @@ class BatchWriter:
     ) -> None:
         self._lengths = np.array([len(head) for head in heads])
         self._width = int(self._lengths.max())
+        self._padded = bool((self._lengths < self._width).any())
         padded = b"".join(head.rjust(self._width, b"\0") for head in heads)
         self._heads = np.frombuffer(padded, np.uint8).reshape(len(heads), self._width)
         self._digits, self._middle, self._after, self._end = digits, middle, after, end
         self._size_at = self._width + digits + len(middle)
         self._matrix = np.empty((0, 0), np.uint8)
         self._size = -1  # of the bodies that the matrix is made for
+        self._topics: Int64s | None = None  # whose heads are in the matrix
 
     def encode(self, first: int, topics: Int64s, bodies: Bytes, sizes: Int64s) -> Bytes:
         """The frames back to back, until the next call; the messages are numbered from `first` on."""
         largest = int(sizes.max())
         matrix, body = self._made_for(len(sizes), largest)
-        np.take(self._heads, topics, axis=0, out=matrix[:, : self._width], mode="clip")
+        if self._topics is None or (topics != self._topics).any():  # most often they come in the same turn
+            np.take(self._heads, topics, axis=0, out=matrix[:, : self._width], mode="clip")
+            self._topics = topics.copy()
         if self._digits:
             ids = np.arange(first, first + len(sizes))
             matrix[:, self._width : self._width + self._digits] = decimal(ids, self._digits)
         matrix[:, body : body + largest] = bodies[:, :largest]
-        if (sizes == largest).all() and (self._lengths == self._width).all():
+        if sizes.min() == largest and not self._padded:
             return matrix
         self._size = -1  # from here on it is not as `_made_for` left it
         return self._without_padding(matrix, topics, sizes, body)
@@ -165,7 +169,7 @@ class BatchWriter:
             self._matrix = np.empty((count, body + size + len(self._end)), np.uint8)
             self._matrix[:, begin:body] = np.frombuffer(fixed, np.uint8)
             self._matrix[:, body + size :] = np.frombuffer(self._end, np.uint8)
-            self._size = size
+            self._size, self._topics = size, None
         return self._matrix, body
 
     def _without_padding(self, matrix: Bytes, topics: Int64s, sizes: Int64s, body: int) -> Bytes:

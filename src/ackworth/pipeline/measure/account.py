@@ -24,7 +24,7 @@ class Accounting(Measurement):
         return {
             "sent": ("producer", "seq", "topic") if choosy else ("producer", "seq"),
             "outcome": ("producer", "seq", "outcome", "reason"),
-            "delivered": ("group", "producer", "seq", "flags"),
+            "delivered": ("group", "producer", "topic", "seq", "flags"),
         }
 
     def __init__(self, context: Context, knows: None) -> None:
@@ -57,7 +57,7 @@ class Accounting(Measurement):
     def _delivered(self, rows: Rows) -> None:
         for group, part in rows.by("group"):
             placed = part.intact.placed
-            self._seen["delivered", group].add(placed.places)
+            self._seen["delivered", group].add(placed.places_by_stream, placed.copies)
             self._counts["delivered", group] += len(part)
             self._counts["placed", group] += len(placed)
             if len(placed) < len(part.intact):

@@ -17,10 +17,10 @@ from ackworth.history.reader import RowGroup
 from ackworth.model.outcome import Delivery
 from ackworth.pipeline.balance import NAMED
 from ackworth.pipeline.context import Context
-from ackworth.pipeline.ids import BUCKET_BITS, Int64s, PlaceSet, places_in
+from ackworth.pipeline.ids import BUCKET_BITS, Int64s, Mask, PlaceSet, places_in
 from ackworth.pipeline.measure.order import Place, Suspect, group_of, reader_key
 from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request, names_of
-from ackworth.pipeline.rows import Mask, Rows
+from ackworth.pipeline.rows import Rows
 from ackworth.pipeline.streams import Streams
 
 

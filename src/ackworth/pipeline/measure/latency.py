@@ -1,6 +1,6 @@
 """Latencies: from due to ack, from sent to ack, from sent to delivery; for the trial and for each second.
 
-A message that never came back is censored: it counts as slower than any that did.
+A message that never came back is censored: it counts as slower than any that did. What was sent in a warm-up has none.
 """
 
 from collections import Counter, defaultdict
@@ -40,10 +40,10 @@ class Latencies(Measurement):
 
     def fold(self, table: str, rows: Rows) -> None:
         if table == "delivered":
-            rows = rows.intact.in_time
+            rows = rows.intact.warm.in_time
             self._add((SENT_TO_DELIVERY,), rows, rows["latency"])
             return
-        rows = rows.acked.in_time
+        rows = rows.acked.warm.in_time
         if rows.constant("late") == 0:
             self._add((DUE_TO_ACK, SENT_TO_ACK), rows, rows["latency"])
         else:

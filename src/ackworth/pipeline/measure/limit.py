@@ -1,7 +1,7 @@
 """The limit: which side held the load back, from what each used while it went on undisturbed.
 
-1. Only samples count whose whole interval lies in a phase of the load, and in no fault's way from its beginning until
-   the node was ready again.
+1. Only samples count whose whole interval lies in a phase of the load that is no warm-up, and in no fault's way from
+   its beginning until the node was ready again.
 2. A producer's process has one thread: it is at its limit when it uses a core. A disk is when it is busy all the time,
    the machine when all its cores are. A broker may use more than a core; one that uses just one is taken to be at its
    limit, as its work may well be in one thread.
@@ -35,12 +35,13 @@ class LimitingSide(Measurement):
 
     @classmethod
     def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
-        used = {r["who"]: _mean(r, _load(findings), _faults(findings)) for r in findings.result["resources"]}
+        used = {r["who"]: _mean(r, _load(context, findings), _faults(findings)) for r in findings.result["resources"]}
         findings.result["limit"] = _limit(context, {who: mean for who, mean in used.items() if mean is not None})
 
 
-def _load(findings: Findings) -> list[Span]:
-    return [(phase["begin"], phase["end"]) for phase in findings.result["phases"] if phase["name"] != "drain"]
+def _load(context: Context, findings: Findings) -> list[Span]:
+    spans = [(phase["begin"], phase["end"]) for phase in findings.result["phases"] if phase["name"] != "drain"]
+    return [span for span in spans if span[0] >= context.seconds(context.warm_at)]
 
 
 def _faults(findings: Findings) -> list[Span]:
