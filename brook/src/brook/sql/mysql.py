@@ -145,10 +145,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 HAS_SCHEMA = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'brook_schema'"
 
-# Views first.
+# The view before what it looks at.
 TABLES = """
-    SELECT CASE table_type WHEN 'VIEW' THEN 'VIEW' ELSE 'TABLE' END AS kind, table_name FROM information_schema.tables
-    WHERE table_schema = DATABASE() AND left(table_name, 6) = 'brook_' ORDER BY kind DESC
+    SELECT if(table_type = 'VIEW', 'VIEW', 'TABLE'), table_name FROM information_schema.tables
+    WHERE table_schema = DATABASE() AND left(table_name, 6) = 'brook_' ORDER BY 1 DESC
 """
 
 # Never back, if a newer Brook is at it too.

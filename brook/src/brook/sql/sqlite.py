@@ -155,10 +155,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 # Is this a database of ours already?
 HAS_SCHEMA = "SELECT count(*) FROM sqlite_schema WHERE name = 'brook_schema'"
 
-# Views first.
+# The view before what it looks at.
 TABLES = """
-    SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') AND substr(name, 1, 6) = 'brook_'
-    ORDER BY type DESC
+    SELECT type, name FROM sqlite_schema
+    WHERE type IN ('table', 'view') AND substr(name, 1, 6) = 'brook_' ORDER BY 1 DESC
 """
 
 # Changes nothing, and takes the write lock.

@@ -175,7 +175,7 @@ class SqlStore:
         self._database.close()
 
     def _drop(self, tables: str) -> None:
-        """tables: a statement that finds them, and what they are."""
+        """tables: a statement that names them and views, each with its kind."""
 
         def drop(db: Session) -> None:
             for kind, name in db.rows(tables):
