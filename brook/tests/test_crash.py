@@ -130,7 +130,7 @@ def die_at(statement: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sqlite3.connect = partial(sqlite3.connect, factory=Mortal)  # type: ignore[assignment]
-    real, MysqlSession._send = MysqlSession._send, send  # type: ignore[method-assign]
+    real, MysqlSession._execute = MysqlSession._execute, send  # type: ignore[method-assign]
 
 
 def audit(url: str, said: dict[str, int]) -> None:
