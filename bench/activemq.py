@@ -51,7 +51,7 @@ def activemq_producer(address: Address, load: Load, folder: Path) -> Cost:
     command += ["org.apache.activemq.console.Main", "producer"]
     command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
     # It does not fail if it is told something wrong, but then it does not say that it produced so many.
-    return measured(load, command, seconds=rf"Produced: {load.messages} messages[^$]*second : ([\d.]+) s\b")
+    return measured(load, command, milliseconds=rf"Produced: {load.messages} messages[^$]*milli second : (\d+)")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from ackworth.broker.contract import Broker
 from ackworth.driver.contract import Address, Outgoing
 from ackworth.driver.contract import load as load_driver
 from ackworth.load.body import Bodies
-from ackworth.load.worker import Order
+from ackworth.load.worker import ENVIRONMENT, Order
 from ackworth.testing.nodes import running
 
 TOPIC = "topic-000"
@@ -105,7 +105,7 @@ def _one_turn(broker: Broker, settings: dict[str, str], groups: Sequence[str], w
 def _driver(address: Address, load: Load, folder: Path) -> Cost:
     """In a process of its own, so that its CPU is its own."""
     command = [sys.executable, sys.argv[0], "--as-driver", json.dumps([address, asdict(load)])]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT})
     return Cost(**json.loads(done.stdout))
 
 
@@ -145,7 +145,10 @@ def _worker(driver: str, address: Address, load: Load, folder: Path) -> Cost:
     )
     command = [sys.executable, "-m", "ackworth.load.worker"]
     before = cpu_of_children()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, **ENVIRONMENT}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(asdict(order)) + "\n")
         process.stdin.flush()
@@ -156,16 +159,16 @@ def _worker(driver: str, address: Address, load: Load, folder: Path) -> Cost:
     return Cost((cpu_of_children() - before) / load.messages * 1e6, load.messages / seconds)
 
 
-def measured(load: Load, command: Sequence[str], seconds: str = "", rate: str = "") -> Cost:
+def measured(load: Load, command: Sequence[str], milliseconds: str = "", rate: str = "") -> Cost:
     """A process from its start to its end. One of two patterns finds, at last in what it says, how fast it was."""
     before = cpu_of_children()
     said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     cpu = cpu_of_children() - before
-    found = re.findall(seconds or rate, said)
+    found = re.findall(milliseconds or rate, said)
     if not found:
         raise SystemExit(f"{command[0]} did not say how fast it was, but: {said[-500:]}")
     figure = float(found[-1].replace(",", ""))
-    return Cost(cpu / load.messages * 1e6, load.messages / figure if seconds else figure)
+    return Cost(cpu / load.messages * 1e6, load.messages / figure * 1000 if milliseconds else figure)
 
 
 def cpu_of_children() -> float:

@@ -23,7 +23,7 @@ AS_PEER = "--as-nats-py"
 
 def nats_py(address: Address, load: Load, folder: Path) -> Cost:
     command = [sys.executable, __file__, AS_PEER, json.dumps([address, asdict(load)])]
-    return measured(load, command, seconds=r"([\d.]+) s")
+    return measured(load, command, milliseconds=r"([\d.]+) ms")
 
 
 async def publish(address: Address, load: Load) -> None:
@@ -34,7 +34,7 @@ async def publish(address: Address, load: Load) -> None:
     for _ in range(load.messages):
         await jetstream.publish_async(subject, body)
     await jetstream.publish_async_completed()
-    print(f"{time.monotonic() - began:.6f} s")
+    print(f"{(time.monotonic() - began) * 1000:.3f} ms")
     await client.close()
 
 

@@ -2,7 +2,9 @@
 
     .venv/bin/python bench/redis.py [--messages 1000000] [--rounds 5] [--window 1000] [--size 128]
 
-redis-benchmark sends the same bytes again and again.
+redis-benchmark writes as many commands as `-P` says, waits until all are answered, and writes the same bytes again. It
+has as much in flight as the driver, which keeps its window full by halves, but less to do: the driver has a body for
+each message, and finds the message of each answer.
 """
 
 from pathlib import Path

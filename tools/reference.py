@@ -160,7 +160,8 @@ def _claims(broker: Broker) -> Iterator[tuple[str, ...]]:
         for value in setting.values:
             claims = broker.claims(registry.settle(broker, {name: value}))
             survives = _codes(sorted(claims.survives))
-            yield f"`{name}: {value}`", survives, _yes(claims.ordered), _yes(claims.once), claims.source
+            ordered = "to one consumer" if claims.ordered_alone else _yes(claims.ordered)
+            yield f"`{name}: {value}`", survives, ordered, _yes(claims.once), claims.source
 
 
 # ---- the record and the results ---------------------------------------------------------------------

@@ -28,8 +28,14 @@ pytestmark = pytest.mark.real
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One for all tests here: it takes seconds to start."""
-    with running(had(BROKER), tmp_path_factory.mktemp("kafka"), flush_messages="never") as found:
+    with running(had(BROKER), tmp_path_factory.mktemp("a,kafka"), flush_messages="never") as found:
         yield found
+
+
+def test_its_data_is_in_its_place_also_if_the_path_has_a_comma(node: Running) -> None:
+    assert "," in str(node.place.data)
+    assert {path.name for path in node.place.data.iterdir()} == {"logs"}
+    assert (node.place.data / "logs" / "meta.properties").exists()
 
 
 numbers = itertools.count()

@@ -36,11 +36,12 @@ _CLUSTER = "ackworthAAAAAAAAAAAAAA"  # 22 characters of base64; a node must know
 # Its directory is made ready once; then the server takes the shell's place, and so its death with the run. The program
 # that makes it ready also leaves an archive of the classes that it has loaded: most are the server's too.
 _SCRIPT = """
-cluster=$1 file=$2 made=$3 archive=$4 new=
+cluster=$1 file=$2 data=$3 archive=$4 new=
 shift 4
+cd "$data" || exit 1
 if [ -e "$archive" ]; then set -- "$@" "-XX:SharedArchiveFile=$archive"; else new=$archive.$$; fi
-[ -e "$made" ] || "$@" ${new:+"-XX:ArchiveClassesAtExit=$new"} -XX:TieredStopAtLevel=1 kafka.tools.StorageTool format \\
-    --cluster-id "$cluster" --config "$file" || exit 1
+[ -e logs/meta.properties ] || "$@" ${new:+"-XX:ArchiveClassesAtExit=$new"} -XX:TieredStopAtLevel=1 \\
+    kafka.tools.StorageTool format --cluster-id "$cluster" --config "$file" || exit 1
 [ ! -e "$new" ] || mv "$new" "$archive"
 exec "$@" kafka.Kafka "$file"
 """
@@ -104,8 +105,8 @@ class Kafka:
         file.write_text(configuration(place, settings))
         found = java.find()
         machine = [found.path, *_JAVA, "-cp", JARS.class_path]
-        made, archive = place.data / "meta.properties", java.Archive(cache(), found, JARS.name, VERSION).path
-        command = ["sh", "-c", _SCRIPT, "sh", _CLUSTER, str(file), str(made), str(archive), *machine]
+        archive = java.Archive(cache(), found, JARS.name, VERSION).path
+        command = ["sh", "-c", _SCRIPT, "sh", _CLUSTER, str(file), str(place.data), str(archive), *machine]
         return Server(name, command, place.logs / f"{name}.log")
 
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def configuration(place: Place, settings: Mapping[str, Any]) -> str:
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "CLIENT",
         "controller.listener.names": "CONTROLLER",
-        "log.dirs": escaped(str(place.data)),
+        "log.dirs": "logs",  # below where it is started: of a path with a comma it would make two
         "auto.create.topics.enable": "false",  # a topic that is lost must not come back empty
         # What the cluster keeps for itself has as many replicas as there are nodes.
         "offsets.topic.replication.factor": "1",
@@ -148,11 +149,6 @@ def configuration(place: Place, settings: Mapping[str, Any]) -> str:
     if settings["flush_messages"] != "never":
         lines["log.flush.interval.messages"] = str(settings["flush_messages"])
     return "".join(f"{key}={value}\n" for key, value in lines.items())
-
-
-def escaped(text: str) -> str:
-    """As a value in a file of properties."""
-    return text.replace("\\", "\\\\")
 
 
 BROKER = Kafka()

@@ -34,6 +34,9 @@ from ackworth.load.producer import Producer, Quota
 from ackworth.model.clock import SECOND, Clock, MonotonicClock
 from ackworth.model.errors import AckworthError
 
+# Numpy's linear algebra, which no worker needs, would start threads that wait by spinning.
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
+
 _PR_SET_PDEATHSIG = 1
 LONGEST_WAIT = SECOND // 20  # so that a signal to stop is noticed
 PATIENCE = 30 * SECOND  # how long a broker may answer nothing before what is in flight counts as unknown

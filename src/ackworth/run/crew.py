@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ackworth.load.worker import Order
+from ackworth.load.worker import ENVIRONMENT, Order
 from ackworth.model.errors import AckworthError
 
 # A worker finishes what is in flight before it ends.
@@ -120,6 +120,7 @@ class Crew:
                 stderr=stderr,
                 text=True,
                 cwd="/",
+                env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,
             )
         assert process.stdin is not None and process.stdout is not None

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ackworth.history.settle import convert_finished
+from ackworth.load.worker import ENVIRONMENT, die_with
 from ackworth.model.errors import AckworthError
 
 
@@ -27,6 +29,7 @@ class ScribeProcess:
                 stdin=subprocess.DEVNULL,
                 stderr=stderr,
                 cwd="/",
+                env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,
             )
         return self
@@ -50,9 +53,6 @@ class ScribeProcess:
 
 
 def main() -> int:
-    from ackworth.history.settle import convert_finished
-    from ackworth.load.worker import die_with
-
     trial, parent = Path(sys.argv[1]), int(sys.argv[2])
     die_with(parent)
     asked: list[int] = []
