@@ -53,8 +53,6 @@ class MysqlStore(SqlStore):
 
     def ack(self, receipt: int, now: float) -> int:
         """In one round trip, outside of a cluster: nothing of it depends on what the claim still holds."""
-        if self._server.clustered:
-            return super().ack(receipt, now)
 
         def work(db: Session) -> None:
             db.change(these_receipts([receipt]) + db.locking, ())
