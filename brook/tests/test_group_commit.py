@@ -107,21 +107,6 @@ def test_threads_together(tmp_path: Path) -> None:
         assert all((m.key == "k") == (int(m.body.split(b"/")[1]) % 2 == 1) for m in got.messages)
 
 
-def test_two_commits_under_way() -> None:
-    both, offsets = threading.Barrier(2), list[int]()
-
-    def append(runs: list[Run]) -> list[int]:
-        return [both.wait(60)]
-
-    commit = GroupCommit(append, turns=2)
-    threads = [threading.Thread(target=lambda: offsets.append(commit.one(1, b"x", None))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(offsets) == [0, 1]
-
-
 def test_nothing_is_lost_between_two_turns() -> None:
     numbers, offsets = itertools.count(), list[int]()
 
@@ -132,7 +117,7 @@ def test_nothing_is_lost_between_two_turns() -> None:
         for _ in range(200):
             offsets.append(commit.one(1, b"x", None))
 
-    commit = GroupCommit(append, turns=2)
+    commit = GroupCommit(append)
     threads = [threading.Thread(target=send) for _ in range(20)]
     for thread in threads:
         thread.start()

@@ -211,22 +211,22 @@ def test_opened_by_many_at_once(url: str) -> None:
 
 
 def fails_once(at: Callable[[str], bool], code: int) -> Callable[[MysqlSession, str], None]:
-    """In place of MysqlSession._send: the first text that is meant fails, as if the server had said so."""
-    real, left = MysqlSession._send, [code]
+    """In place of MysqlSession._execute: the first text that is meant fails, as if the server had said so."""
+    real, left = MysqlSession._execute, [code]
 
-    def send(self: MysqlSession, text: str) -> None:
-        if left and at(";".join([*self._waiting, text])):
+    def execute(self: MysqlSession, text: str) -> None:
+        if left and at(text):
             raise pymysql.err.OperationalError(left.pop(), "planted")
         real(self, text)
 
-    return send
+    return execute
 
 
 @pytest.mark.parametrize("at", ["FOR UPDATE", "COMMIT"])
 def test_conflicts_are_tried_again(url: str, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     with Brook(url) as mq:
         mq.create_topics(["t"])
-        monkeypatch.setattr(MysqlSession, "_send", fails_once(lambda text: at in text, 1213))
+        monkeypatch.setattr(MysqlSession, "_execute", fails_once(lambda text: at in text, 1213))
         assert mq.send("t", b"x").offset == 0
         assert [message.body for message in mq.tail("t")] == [b"x"]
 
@@ -234,14 +234,14 @@ def test_conflicts_are_tried_again(url: str, monkeypatch: pytest.MonkeyPatch, at
 def test_a_connection_lost_before_the_commit_is_no_loss(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Brook(url) as mq:
         mq.create_topics(["t"])
-        monkeypatch.setattr(MysqlSession, "_send", fails_once(lambda text: "FOR UPDATE" in text, 2013))
+        monkeypatch.setattr(MysqlSession, "_execute", fails_once(lambda text: "FOR UPDATE" in text, 2013))
         assert mq.send("t", b"x").offset == 0
 
 
 def test_a_connection_lost_while_committing_is_unknown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Brook(url) as mq:
         mq.create_topics(["t"])
-        monkeypatch.setattr(MysqlSession, "_send", fails_once(lambda text: "COMMIT" in text, 2013))
+        monkeypatch.setattr(MysqlSession, "_execute", fails_once(lambda text: "COMMIT" in text, 2013))
         with pytest.raises(StoreFailed, match="look whether it was done"):
             mq.send("t", b"x")
 
@@ -285,9 +285,9 @@ def test_runs_are_found_by_their_places(maria: MariaDb, database: str, url: str)
 
 @pytest.mark.parametrize(("key", "trips"), [(None, 1), ("k", 2)])
 def test_a_small_send_is_one_round_trip(url: str, key: str | None, trips: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent, send = list[str](), MysqlSession._send
+    sent, execute = list[str](), MysqlSession._execute
     with Brook(url) as mq:
         mq.create_topics(["t"])
-        monkeypatch.setattr(MysqlSession, "_send", lambda db, text: (sent.append(text), send(db, text)))
+        monkeypatch.setattr(MysqlSession, "_execute", lambda db, text: (sent.append(text), execute(db, text)))
         mq.send("t", b"x", key=key)
         assert len(sent) == trips

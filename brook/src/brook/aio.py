@@ -45,6 +45,7 @@ class AsyncBrook:
         await self._in_thread(self.sync.close)
         self._pool.shutdown(wait=False)
 
+    remove = _twin(Brook.remove)
     create_topics = _twin(Brook.create_topics)
     topics = _twin(Brook.topics)
     rules = _twin(Brook.rules)

@@ -27,13 +27,12 @@ NAP = 0.05
 class _Send:
     """What one thread wants stored, and the offsets or the error that it is waiting for."""
 
-    __slots__ = ("asleep", "error", "neighbour", "offsets", "taken", "thread")
+    __slots__ = ("asleep", "error", "neighbour", "offsets", "thread")
 
     def __init__(self) -> None:
         self.offsets: list[int] | None = None
         self.error: BrookError | None = None
         self.neighbour: _Send | None = None  # the next to be woken
-        self.taken = False  # by somebody who commits it
         self.thread = threading.current_thread().name
         self.asleep = threading.Lock()
         self.asleep.acquire()
@@ -64,24 +63,22 @@ class _SendRuns(_Send):
 
 
 class GroupCommit:
-    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "", turns: int = 1) -> None:
-        """turns: so many commits may be under way at once."""
+    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "") -> None:
         self._append = append
         self._process = process
         self._queue: deque[_Send] = deque()
-        self._turns = [threading.Lock() for _ in range(turns)]
-        self._gathering = threading.Lock()
+        self._turn = threading.Lock()
         self._waking = False
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
-        turn = None if self._queue or self._waking else self._free_turn()
-        if turn is None:
+        if self._queue or self._waking or not self._turn.acquire(blocking=False):
             return self._settle(_SendOne(topic, body, extra))[0]
         try:
             return self._append([_lone(topic, body, extra, self._process)])[0]
         finally:
-            self._pass_on(turn)
+            self._turn.release()
+            self._wake_first()
 
     def runs(self, runs: Sequence[Run]) -> list[int]:
         """Store the runs; the first offset of each."""
@@ -93,9 +90,8 @@ class GroupCommit:
             if self._waking:
                 send.asleep.acquire(timeout=NAP)
             while not send.settled:
-                turn = None if send.taken else self._free_turn()
-                if turn:
-                    self._take(turn, send)
+                if self._turn.acquire(blocking=False):
+                    self._take_turn(send)
                 else:
                     send.asleep.acquire(timeout=NAP)
         finally:
@@ -104,36 +100,16 @@ class GroupCommit:
             raise send.error or AssertionError("settled without a result")
         return send.offsets
 
-    def _free_turn(self) -> "threading.Lock | None":
-        for turn in self._turns:
-            if turn.acquire(blocking=False):
-                return turn
-        return None
-
-    def _take(self, turn: threading.Lock, mine: _Send) -> None:
+    def _take_turn(self, mine: _Send) -> None:
         try:
-            if sends := self._gathered(mine):
-                for send, neighbour in itertools.pairwise(sends):
-                    send.neighbour = neighbour
+            if not mine.settled:
+                sends = [self._queue.popleft() for _ in range(len(self._queue))]
                 self._waking = len(sends) > 1
+                for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
+                    send.neighbour = neighbour
                 _commit(sends, self._append, self._process)
         finally:
-            self._pass_on(turn)
-
-    def _pass_on(self, turn: threading.Lock) -> None:
-        turn.release()
-        if not self._waking:
-            self._wake_first()
-
-    def _gathered(self, mine: _Send) -> list[_Send]:
-        """All that is in the queue, mine first; nothing if mine is in another's hands."""
-        with self._gathering:
-            if mine.taken:
-                return []
-            sends = [self._queue.popleft() for _ in range(len(self._queue))]
-            for send in sends:
-                send.taken = True
-        return [mine, *(send for send in sends if send is not mine)]
+            self._turn.release()
 
     def _wake_after(self, send: _Send) -> None:
         if send.neighbour is not None:
@@ -144,7 +120,7 @@ class GroupCommit:
 
     def _wake_first(self) -> None:
         if self._queue:
-            # It may be taken by another turn between a look and a grasp.
+            # It may be taken by another's turn between a look and a grasp.
             with contextlib.suppress(IndexError):
                 self._queue[0].wake()
 

@@ -73,7 +73,7 @@ class Brook(Administration):
         self._receiver = Receiver(store, self._topics, self._settings, client=self.client, clock=clock)
         self._alerts = Alerts(on_alert, lambda: self.settings.alert_url)
         self._upkeep = Upkeep(store, self._settings, self.client, clock)
-        commit = GroupCommit(lambda runs: store.append(runs, clock()), short_name(self.client), store.appends_at_once)
+        commit = GroupCommit(lambda runs: store.append(runs, clock()), short_name(self.client))
         self._sender = Sender(commit, Packer(self._topics, self._settings))
 
     def __enter__(self) -> Self:

@@ -77,7 +77,7 @@ def theirs_of(broker: Broker, folder: Path, configure: Callable[[Theirs, Place],
         place = Place(data=folder / "data", logs=folder, ports={n: ports.reserve() for n in (*broker.ports, *more)})
         place.data.mkdir()
         [name] = had(broker).nodes("single")
-        node = broker.node(name, place, registry.settle(broker, {}))
+        (node,) = broker.build({name: place}, registry.settle(broker, {}))
         found = Theirs(broker.name, node, dict(place.ports), certificates)
         configure(found, place)
         node.start()

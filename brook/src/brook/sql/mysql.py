@@ -145,9 +145,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 HAS_SCHEMA = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'brook_schema'"
 
+# The view before what it looks at.
 TABLES = """
-    SELECT table_name FROM information_schema.tables
-    WHERE table_schema = DATABASE() AND left(table_name, 6) = 'brook_'
+    SELECT if(table_type = 'VIEW', 'VIEW', 'TABLE'), table_name FROM information_schema.tables
+    WHERE table_schema = DATABASE() AND left(table_name, 6) = 'brook_' ORDER BY 1 DESC
 """
 
 # Never back, if a newer Brook is at it too.
@@ -174,7 +175,7 @@ SERVER = """
 
 LOCK_CATALOGUE = "UPDATE brook_schema SET turn = turn + 1"
 
-LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE id = ?"
+LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE name = ?"
 
 # --- places that are taken without a look: the next, or those that Redis proposes
 

@@ -155,7 +155,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 # Is this a database of ours already?
 HAS_SCHEMA = "SELECT count(*) FROM sqlite_schema WHERE name = 'brook_schema'"
 
-TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 6) = 'brook_'"
+# The view before what it looks at.
+TABLES = """
+    SELECT type, name FROM sqlite_schema
+    WHERE type IN ('table', 'view') AND substr(name, 1, 6) = 'brook_' ORDER BY 1 DESC
+"""
 
 # Changes nothing, and takes the write lock.
 TAKE_WRITE_LOCK = "UPDATE brook_schema SET version = version WHERE 0"

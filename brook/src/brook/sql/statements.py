@@ -71,7 +71,7 @@ ADD_GROUP = "INSERT INTO brook_group (name, follows_all, ordered, tags) VALUES (
 
 CHANGE_GROUP = "UPDATE brook_group SET follows_all = ?, ordered = ?, tags = ? WHERE id = ?"
 
-ALL_GROUPS = "SELECT id FROM brook_group ORDER BY id"
+ALL_GROUPS = "SELECT name FROM brook_group ORDER BY id"
 
 FOLLOW = "INSERT INTO brook_progress (group_id, topic, next) VALUES (?, ?, ?)"
 

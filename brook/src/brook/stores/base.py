@@ -90,8 +90,6 @@ class Writer(Protocol):
 class Store(Writer, Protocol):
     """A database. Every method may be called from any thread."""
 
-    appends_at_once: int  # more than so many at a time gain nothing
-
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         """Store all messages in one transaction; the first offset of each run. Forbidden by a topic's rule."""
 

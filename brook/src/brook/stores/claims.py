@@ -44,10 +44,15 @@ def claim(db: Session, request: ClaimRequest, after: int) -> Grant | None:
 
 def ack(db: Session, receipt: int, now: float) -> int:
     messages = _lock_and_count(db, receipt)
+    end(db, receipt, now)
+    return messages
+
+
+def end(db: Session, receipt: int, now: float) -> None:
+    """Of a claim that nobody else can end meanwhile."""
     db.change(sql.LOG_CLAIM, (now, receipt))
     db.change(sql.DROP_CLAIMS, (receipt,))
     db.change(sql.DROP_RECEIPT, (receipt,))
-    return messages
 
 
 def renew(db: Session, receipt: int, until: float) -> int:

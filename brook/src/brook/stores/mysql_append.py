@@ -1,8 +1,7 @@
 """Appending in MariaDB and MySQL.
 
 1. One small run is stored in one round trip: the server takes its places, if the topic may be written to and nothing
-   waits in the inbox, and stores it there. Otherwise nothing is changed, and it is stored with care; so it is in a
-   cluster, where each statement travels alone anyway (see `mysql_session`).
+   waits in the inbox, and stores it there. Otherwise nothing is changed, and it is stored with care.
 2. With care: the topics' rows are locked and looked at, what waits for them in the inbox gets its places, and then all
    else is stored.
 3. Places that Redis has proposed are taken only if they are the next.

@@ -25,6 +25,7 @@ LONG = 4 * 1024 * 1024
 class Outcome(NamedTuple):
     rows: int  # changed
     id: int  # that was given to a row, or told by LAST_INSERT_ID()
+    found: Sequence[Row]
 
 
 class MysqlSession:
@@ -78,8 +79,8 @@ class MysqlSession:
     def lock_catalogue(self) -> None:
         self.change(sql.LOCK_CATALOGUE, ())
 
-    def lock_groups(self, ids: Sequence[int]) -> None:
-        self.change(sql.LOCK_GROUP, *[(each,) for each in ids])
+    def lock_groups(self, names: Sequence[str]) -> None:
+        self.change(sql.LOCK_GROUP, *[(name,) for name in names])
 
     def flush(self) -> None:
         """Have done what waits."""
@@ -88,11 +89,7 @@ class MysqlSession:
 
     def commit(self) -> list[Outcome]:
         """What each statement did that went with it."""
-        self._send("COMMIT")
-        done = [Outcome(self._cursor.rowcount, self._cursor.lastrowid)]
-        while self._cursor.nextset():
-            done.append(Outcome(self._cursor.rowcount, self._cursor.lastrowid))
-        return done
+        return self._send("COMMIT", told=True)
 
     def _run(self, text: str) -> None:
         """What waits, and then this, whose result is left."""
@@ -100,11 +97,24 @@ class MysqlSession:
         while self._cursor.nextset():
             pass
 
-    def _send(self, text: str) -> None:
+    def _send(self, text: str, *, told: bool = False) -> list[Outcome]:
+        """What waits, and then this. Told: what they did; else the result of the last that travelled is left."""
         texts = [*self._waiting, text]
         self._waiting, self._length = [], 0
+        done: list[Outcome] = []
         for packet in texts if self._one_by_one else [";".join(texts)]:
             self._execute(packet)
+            if told:
+                done += self._outcomes()
+        return done
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        yield self._outcome()
+        while self._cursor.nextset():
+            yield self._outcome()
+
+    def _outcome(self) -> Outcome:
+        return Outcome(self._cursor.rowcount, self._cursor.lastrowid, self._cursor.fetchall())
 
     def _execute(self, text: str) -> None:
         if len(text) >= self._longest:

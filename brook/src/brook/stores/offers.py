@@ -84,9 +84,8 @@ def group_or_none(db: Session, name: str) -> Group | None:
 
 
 def lock_group(db: Session, name: str) -> Group:
-    group = find_group(db, name)
-    db.lock_groups([group.id])
-    return group
+    db.lock_groups([name])
+    return find_group(db, name)
 
 
 def look(db: Session, version: int | None, request: ClaimRequest) -> Outlook:

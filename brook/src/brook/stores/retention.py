@@ -9,7 +9,7 @@ from brook.stores.session import Session, row
 
 def clean(db: Session, topic: int, first: int, before: float, excess: int, runs: int) -> Cleaned:
     # What a group claims meanwhile, we would not see.
-    db.lock_groups([group for (group,) in db.rows(sql.ALL_GROUPS)])
+    db.lock_groups([name for (name,) in db.rows(sql.ALL_GROUPS)])
     _, end = topic_bounds(topic)
     rows = db.rows(sql.OLDEST_RUNS, (to_place(topic, first), end, runs))
     if not rows:

@@ -45,7 +45,7 @@ class Session(Protocol):
     def lock_catalogue(self) -> None:
         """Nobody else adds topics or subscribes groups."""
 
-    def lock_groups(self, ids: Sequence[int]) -> None:
+    def lock_groups(self, names: Sequence[str]) -> None:
         """Nobody else claims for these groups, or moves them."""
 
 

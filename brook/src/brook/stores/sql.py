@@ -18,8 +18,6 @@ from brook.stores.session import PAGE, Database, Result, Session
 
 
 class SqlStore:
-    appends_at_once = 1
-
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turns: dict[str, int] = {}  # by group: the topic that was claimed from last
@@ -177,11 +175,11 @@ class SqlStore:
         self._database.close()
 
     def _drop(self, tables: str) -> None:
-        """tables: a statement that names them."""
+        """tables: a statement that names them and views, each with its kind."""
 
         def drop(db: Session) -> None:
-            for (name,) in db.rows(tables):
-                db.change(f"DROP TABLE {name}", ())
+            for kind, name in db.rows(tables):
+                db.change(f"DROP {kind} {name}", ())
 
         self._database.write(drop)
 

@@ -67,5 +67,5 @@ class SqliteSession:
     def lock_catalogue(self) -> None:
         pass
 
-    def lock_groups(self, ids: Sequence[int]) -> None:
+    def lock_groups(self, names: Sequence[str]) -> None:
         pass
