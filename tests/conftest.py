@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+from hypothesis import settings
 
 from ackworth.broker import disk
 from ackworth.broker.contract import SINGLE, Broker
 from ackworth.broker.process import descendants
 from ackworth.broker.redis_streams import BROKER as REDIS_STREAMS
 from ackworth.broker.redis_streams import RedisStreams
+
+# How long an example takes says more of what else the machine does than of us.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 if TYPE_CHECKING:
     from ackworth.pipeline.session import Session

@@ -4,9 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from servers import MariaDb, Redis, free_ports, mariadb
 
 from brook import Brook
+
+# How long an example takes says more of what else the machine does than of us.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 class Clock:

@@ -219,7 +219,7 @@ class Redis:
 _PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
 # A node that is gone is noticed within a few seconds, instead of five to fifteen.
 _TIMES = (
-    "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.5S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S"
+    "evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.5S;evs.suspect_timeout=PT4S;evs.inactive_timeout=PT10S"
 )
 
 

@@ -88,7 +88,7 @@ def marks(draw: st.DrawFn) -> list[Mark]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(history=histories(), rows=st.integers(1, 6), parallel=st.integers(1, 6))
 def test_the_pipeline_agrees_with_the_plain_judge(history: History, rows: int, parallel: int) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -73,6 +73,7 @@ def assert_kept(result: TrialResult, case: str) -> None:
 
 def test_mariadb_that_does_not_sync_loses_and_says_so(tmp_path: Path, own_mounts: None) -> None:
     sets = ["broker.kind=brook-mariadb", "broker.topology=single", "broker.settings.durability=off"]
-    result = judged(chosen("item-1-power-cut", *sets, "expect.lost=none"), tmp_path / "t")
+    steady = ["workload.phases.0.rate=4_000", "workload.phases.0.duration=2s", "workload.batch=50"]
+    result = judged(chosen("item-2-power-cut", *sets, *steady, "expect.lost=none"), tmp_path / "t")
     assert result["verdict"] == "broken", result["sentence"]
     assert result["groups"][0]["lost"] > 0

@@ -11,12 +11,11 @@ Whatever goes wrong on the way becomes a problem in `end.json`, and the verdict 
 import contextlib
 import dataclasses
 import itertools
-import json
 import os
 import random
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,10 +25,8 @@ from ackworth.broker.contract import Node
 from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
 from ackworth.fault.schedule import Progress, Schedule
-from ackworth.history.lines import Lines
-from ackworth.history.meta import End, Group, Trial, write_end, write_trial
-from ackworth.history.schema import DELIVERED, MARK, OUTCOME, SAMPLE, SENT
-from ackworth.history.settle import settle
+from ackworth.history.meta import End, Group, Trial
+from ackworth.history.schema import DELIVERED, OUTCOME, SENT
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
 from ackworth.model.errors import AckworthError, BrokerFailed
@@ -39,6 +36,7 @@ from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
 from ackworth.run.attached import Attached, Attachment
 from ackworth.run.crew import Crew, WorkerFailed, shares
+from ackworth.run.logbook import Logbook
 from ackworth.run.scribe import ScribeProcess
 from ackworth.run.stage import Stage
 from ackworth.run.watch import Watch
@@ -87,6 +85,7 @@ class Conductor:
         prefix = f"{own}-" if attachment else ""
         self._topics = [f"{prefix}topic-{i:03d}" for i in range(trial.plan.workload.topics)]
         self._groups = [f"{prefix}group-{i}" for i in range(trial.plan.workload.groups)]
+        self._log = Logbook(self._directory)
         self._notes: list[str] = []
         self._attachment = attachment
         self._stage = (
@@ -104,7 +103,7 @@ class Conductor:
 
     def run(self) -> End:
         """The trial from beginning to end. What goes wrong becomes a problem of its End."""
-        self._begin()
+        self._log.begin(self._trial())
         problems: list[str] = []
         drained = False
         try:
@@ -121,47 +120,38 @@ class Conductor:
             end = self._end(drained, problems)
         return end
 
-    def _begin(self) -> None:
-        self._directory.mkdir(parents=True)
-        self._spool = self._directory / "spool"
-        (self._directory / "logs").mkdir()
-        self._t_zero = time.monotonic_ns()
+    def _trial(self) -> Trial:
         plan, broker = self._plan, self._plan.broker
-        write_trial(
-            self._directory,
-            Trial(
-                run=self._run,
-                name=self._name,
-                plan=dataclasses.asdict(plan),
-                topics=tuple(self._topics),
-                groups=tuple(
-                    Group(name=name, topics=None if plan.workload.reads is None else topics)
-                    for name, topics in zip(self._groups, plan.workload.topics_read, strict=True)
-                ),
-                producers=plan.workload.producers,
-                consumers=len(plan.workload.consumer_groups),
-                reasons=self._driver.REASONS,
-                claims=self._broker.claims(self._settings, broker.topology),
-                seed=self._seed,
-                t_zero=self._t_zero,
-                wall_zero=datetime.now(UTC).isoformat(),
-                cores=os.cpu_count() or 0,
-                case=self._case,
-                cell=self._cell,
-                repeat=self._repeat,
-                broker={
-                    "kind": broker.kind,
-                    "version": self._attachment.version if self._attachment else self._broker.version(),
-                    "attached": self._attachment.shown if self._attachment else None,
-                    "embedded": self._broker.embedded,
-                    "topology": broker.topology,
-                    "settings": self._settings,
-                    "disk": "ext4 on a loop device" if self._stage.own_disks else "as the run's directory",
-                },
+        return Trial(
+            run=self._run,
+            name=self._name,
+            plan=dataclasses.asdict(plan),
+            topics=tuple(self._topics),
+            groups=tuple(
+                Group(name=name, topics=None if plan.workload.reads is None else topics)
+                for name, topics in zip(self._groups, plan.workload.topics_read, strict=True)
             ),
+            producers=plan.workload.producers,
+            consumers=len(plan.workload.consumer_groups),
+            reasons=self._driver.REASONS,
+            claims=self._broker.claims(self._settings, broker.topology),
+            seed=self._seed,
+            t_zero=time.monotonic_ns(),
+            wall_zero=datetime.now(UTC).isoformat(),
+            cores=os.cpu_count() or 0,
+            case=self._case,
+            cell=self._cell,
+            repeat=self._repeat,
+            broker={
+                "kind": broker.kind,
+                "version": self._attachment.version if self._attachment else self._broker.version(),
+                "attached": self._attachment.shown if self._attachment else None,
+                "embedded": self._broker.embedded,
+                "topology": broker.topology,
+                "settings": self._settings,
+                "disk": "ext4 on a loop device" if self._stage.own_disks else "as the run's directory",
+            },
         )
-        self._marks = Lines(self._spool, MARK)
-        self._samples = Lines(self._spool, SAMPLE)
 
     def _end(self, drained: bool, problems: list[str]) -> End:
         if not problems:  # a trial that failed has a better reason
@@ -169,12 +159,9 @@ class Conductor:
                 f"the fault '{fault.kind}' did not strike as often as planned" for fault in self._schedule.outstanding()
             ]
         end = End(t=time.monotonic_ns(), drained=drained, problems=tuple(problems), notes=tuple(self._notes))
-        self._marks.close()
-        self._samples.close()
         try:
-            write_end(self._directory, end)
-            settle(self._directory, self._reporter.working)
-        except (AckworthError, OSError) as error:  # a full disk: whoever judges settles what is in the spool
+            self._log.end(end, self._reporter.working)
+        except (AckworthError, OSError) as error:
             self._reporter.happened(str(error))
         return end
 
@@ -183,10 +170,10 @@ class Conductor:
     def _set_up(self, stack: contextlib.ExitStack) -> None:
         stack.enter_context(self._stage)
         self._scribe = stack.enter_context(ScribeProcess(self._directory))
-        self._crew = Crew(self._directory / "logs", self._order(self._stage.address))
+        self._crew = Crew(self._log.logs, self._order(self._stage.address))
         stack.callback(self._crew.kill)
         self._device = self._stage.device
-        self._watch = Watch(self._spool)
+        self._watch = Watch(self._log.spool)
         self._await_broker("prepare")
         self._stage.sync()
 
@@ -212,7 +199,7 @@ class Conductor:
             reads=[list(topics) for topics in workload.topics_read],
             run=self._run,
             seed=self._seed,
-            spool=str(self._spool),
+            spool=str(self._log.spool),
             sizes=list(workload.body.sizes),
             weights=None if workload.body.weights is None else list(workload.body.weights),
             window=workload.window,
@@ -227,7 +214,7 @@ class Conductor:
         if self._plan.workload.consume == "during":
             self._start_consumers()
         for phase in self._plan.workload.phases:
-            with self._phase_mark(phase.name, warm_up=phase.warm_up):
+            with self._log.phase(phase.name, warm_up=phase.warm_up):
                 if not self._run_phase(phase):
                     return
 
@@ -321,11 +308,13 @@ class Conductor:
         down = time.monotonic_ns()
         of = "consumer" if plan.node == CONSUMER else "node"
         for node in nodes:
-            self._mark("fault", plan.kind, node.name, begin, down, of=of, whole=len(nodes) == len(self._stage.nodes))
+            self._log.mark(
+                "fault", plan.kind, node.name, begin, down, of=of, whole=len(nodes) == len(self._stage.nodes)
+            )
         ends_workers = self._faults[plan.kind].ends_node and (self._broker.embedded or plan.node == CONSUMER)
         dead = [worker for worker in alive if ends_workers and not worker.running]
         for worker in dead:
-            self._mark("worker-died", worker.name, "", begin, down)
+            self._log.mark("worker-died", worker.name, "", begin, down)
         if dead:
             self._crew.bury()
         if not plan.resume and self._faults[plan.kind].ends_node:
@@ -335,7 +324,7 @@ class Conductor:
         self._bring_back(plan.kind, nodes)
         ready = time.monotonic_ns()
         for node in nodes:
-            self._mark("ready", plan.kind, node.name, ready, ready)
+            self._log.mark("ready", plan.kind, node.name, ready, ready)
         if any(worker.order.role == "consume" for worker in dead):
             self._start_consumers()
 
@@ -351,13 +340,13 @@ class Conductor:
         except (BrokerFailed, WorkerFailed) as refusal:
             began = time.monotonic_ns()
             for node in nodes:
-                self._mark("refused", kind, node.name, began, began, reason=str(refusal))
+                self._log.mark("refused", kind, node.name, began, began, reason=str(refusal))
             self._reporter.happened(f"refused to start after {kind}")
             said = self._stage.repair(nodes)
             if said is None:
                 raise
             for node in nodes:
-                self._mark("repaired", kind, node.name, began, time.monotonic_ns(), said=said)
+                self._log.mark("repaired", kind, node.name, began, time.monotonic_ns(), said=said)
             self._await_broker()
 
     def _pass(self, until: int) -> None:
@@ -370,7 +359,7 @@ class Conductor:
         """Read until nothing has come for a while; False if that took too long."""
         drain = self._plan.workload.drain
         deadline = time.monotonic() + drain.limit
-        with self._phase_mark("drain"):
+        with self._log.phase("drain"):
             self._start_consumers()
             self._well_at = time.monotonic()
             seen, since = -1, time.monotonic()
@@ -415,17 +404,5 @@ class Conductor:
         if not self._broker.embedded:
             pids |= {f"node:{n.name}": pid for n in self._stage.nodes.values() for pid in n.processes()[:1]}
         backlog = acked - int(delivered / (self._plan.workload.copies or 1))
-        for row in samples.rows(pids, self._device, max(0, backlog)):
-            self._samples.append(**row)
+        self._log.sample(samples.rows(pids, self._device, max(0, backlog)))
         self._reporter.counts(phase, sent=sent, answered=acked, delivered=delivered)
-
-    @contextlib.contextmanager
-    def _phase_mark(self, name: str, **detail: bool) -> Iterator[None]:
-        begin = time.monotonic_ns()
-        try:
-            yield
-        finally:
-            self._mark("phase", name, "", begin, time.monotonic_ns(), **detail)
-
-    def _mark(self, what: str, name: str, node: str, begin: int, end: int, **detail: Any) -> None:
-        self._marks.append(what=what, name=name, node=node, t_begin=begin, t_end=end, detail=json.dumps(detail))

@@ -101,9 +101,8 @@ class TestSqlite(Suite):
         folder, taken = tmp_path / "theirs", tmp_path / "taken.db"
         folder.mkdir()
         taken.write_text("their own")
-        found = Theirs(
-            SQLITE.name, SQLITE.node("database", Place(data=folder, logs=folder), {}), {}, Certificates(tmp_path)
-        )
+        node = SQLITE.node("database", Place(data=folder, logs=folder), {})
+        found = Theirs(SQLITE.name, node, {}, Certificates(tmp_path))
         found.links = {"plain": f"sqlite:///{folder}/queue.db"}
         found.wrong = {
             "taken": (f"sqlite:///{taken}", "something is there already"),

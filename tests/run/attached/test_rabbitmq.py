@@ -70,7 +70,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
             "virtual host": (f"amqp://ann:{WRITTEN}@{plain}", "access to vhost '/' refused"),
             "port": (f"amqp://ann:{WRITTEN}@{NOBODY}/shop", "Connection refused"),
             "authority": (f"amqps://ann:{WRITTEN}@{tls}/shop", "certificate verify failed"),
-            "tls to plain": (f"amqps://ann:{WRITTEN}@{plain}/shop", "localhost" if "localhost" in plain else HOST),
+            "tls to plain": (f"amqps://ann:{WRITTEN}@{plain}/shop", "check the address"),
             "plain to tls": (f"amqp://ann:{WRITTEN}@{tls}/shop", "check the address"),
         }
         found.left = lambda: left(found)

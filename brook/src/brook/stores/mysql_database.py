@@ -71,7 +71,7 @@ class MysqlDatabase:
         self._idle: list[Any] = []
         self._host = 0
         self._longest = _LEAST_PACKET
-        self._clustered = False
+        self.clustered = False
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
         collation = self._examine(durability)
@@ -86,7 +86,7 @@ class MysqlDatabase:
 
         def attempt(connection: Any) -> tuple[Result, list[Outcome]]:
             with connection.cursor() as cursor:
-                session = MysqlSession(cursor, self._longest, transaction=True, clustered=self._clustered)
+                session = MysqlSession(cursor, self._longest, transaction=True, clustered=self.clustered)
                 result = work(session)
                 return result, self._commit(session)
 
@@ -95,7 +95,7 @@ class MysqlDatabase:
     def read(self, work: Callable[[Session], Result]) -> Result:
         def attempt(connection: Any) -> Result:
             with connection.cursor() as cursor:
-                return work(MysqlSession(cursor, self._longest, transaction=False, clustered=self._clustered))
+                return work(MysqlSession(cursor, self._longest, transaction=False, clustered=self.clustered))
 
         return self._patiently(attempt)
 
@@ -213,7 +213,7 @@ class MysqlDatabase:
                 cursor.execute(sql.ISOLATION)
                 cursor.execute(for_driver(sql.MANNERS), (max(math.ceil(self._patience), 1),))
                 if cursor.execute(sql.IS_CLUSTERED):
-                    self._clustered = True
+                    self.clustered = True
                     cursor.execute(sql.WAIT_FOR_OTHERS)
         except BaseException:
             _close(connection)
