@@ -96,7 +96,9 @@ def test_the_command_installs_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing: list[str | None] = ["not here", "not here", None]
-    monkeypatch.setattr(type(BROKER), "missing", lambda self: missing.pop(0) if len(missing) > 1 else None)
+    monkeypatch.setattr(
+        type(BROKER), "missing", lambda self, topology="single": missing.pop(0) if len(missing) > 1 else None
+    )
     monkeypatch.setattr(type(BROKER), "version", lambda self: "Redis 7")
     monkeypatch.setattr(debian, "install", lambda package, service: f"installed {package}")
     assert cli.main(["brokers", "install", "brook-sqlite", "redis-streams"]) == 0
@@ -113,7 +115,7 @@ def test_a_wrong_name_installs_nothing(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_without_a_name_all_are_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(registry, "brokers", lambda: {"redis-streams": BROKER})
-    monkeypatch.setattr(type(BROKER), "missing", lambda self: None)
+    monkeypatch.setattr(type(BROKER), "missing", lambda *_: None)
     monkeypatch.setattr(type(BROKER), "version", lambda self: "Redis 7")
     assert cli.main(["brokers", "install"]) == 0
     assert capsys.readouterr().out == "redis-streams: ready: Redis 7\n"

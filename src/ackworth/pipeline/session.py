@@ -9,13 +9,15 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,21 +169,43 @@ def _started(master: str, private: Path, archives: Path | None) -> Iterator[Sess
 @contextmanager
 def _virtual_machine(conf: SparkConf, log: Path) -> Iterator[Any]:
     """A JVM that prints into a file, and is gone at the end."""
-    with log.open("wb") as output:
-        try:
-            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
-        except Exception as error:
-            said = log.read_text(errors="replace") or str(error)
-            raise Unavailable(f"Spark did not start ({_reason(said)}): check --master and JAVA_HOME") from error
-    try:
+    with ExitStack() as stack:
+        with log.open("wb") as output, _interrupts_wait():
+            try:
+                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            except Exception as error:
+                said = log.read_text(errors="replace") or str(error)
+                raise Unavailable(f"Spark did not start ({_reason(said)}): check --master and JAVA_HOME") from error
+            stack.callback(_end, gateway)
         yield gateway
+
+
+def _end(gateway: Any) -> None:
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    # Forgotten, so that another session can start one.
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Until the end of this: who launches a JVM cannot end it before it is there."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, Any]] = []
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = {number: signal.signal(number, lambda *what: came.append(what)) for number in numbers}
+    try:
+        yield
     finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-        # Forgotten, so that another session can start one.
-        SparkContext._gateway = None
-        SparkContext._jvm = None
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for which, frame in came:
+        if callable(handler := before[signal.Signals(which)]):
+            handler(which, frame)
 
 
 def _settings(master: str, private: Path, archive_option: str) -> dict[str, str]:
