@@ -151,7 +151,14 @@ def test_a_clean_run(tmp_path: Path) -> None:
         "notes": ["the disk was warm"],
         "plan": {"faults": [{"kind": "kill"}]},
         "broker": {"kind": "test"},
-        "claims": {"survives": ["kill"], "ordered": True, "ordered_alone": False, "once": True, "source": "the test"},
+        "claims": {
+            "survives": ["kill"],
+            "survives_in_part": [],
+            "ordered": True,
+            "ordered_alone": False,
+            "once": True,
+            "source": "the test",
+        },
     }
     assert [(check["verdict"], check["found"]) for check in result["checks"]] == [("held", 0)] * 9
 
