@@ -7,17 +7,14 @@ directory of its own, and takes the directory away at its end.
 
 import importlib
 import os
-import re
 import shutil
-import signal
 import socket
 import sys
 import tempfile
-import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,14 +24,14 @@ import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import ackworth
 from ackworth.model import java
 from ackworth.model.errors import AckworthError, Unavailable
+from ackworth.pipeline.on_spark import run_on_spark
 from ackworth.pipeline.progress import watched
-from ackworth.pipeline.source import run_on_spark
+from ackworth.pipeline.virtual_machine import reason_in, virtual_machine
 from ackworth.pipeline.work import Job, Result
 
 LOCAL = "local[*]"
@@ -87,7 +84,7 @@ class Session:
             with watched(self.spark, progress):
                 return run_on_spark(self.spark, job)
         except (PySparkException, Py4JError) as error:
-            raise AckworthError(f"{self.master}: Spark failed while judging ({_reason(str(error))})") from error
+            raise AckworthError(f"{self.master}: Spark failed while judging ({reason_in(str(error))})") from error
 
     def about(self) -> dict[str, Any]:
         return {"spark": self.spark.version, "master": self.master}
@@ -129,7 +126,7 @@ def _connected(url: str, private: Path) -> Iterator[Session]:
         spark.addArtifact(str(_package(private)), pyfile=True)
     except (PySparkException, ImportError, OSError) as error:
         raise Unavailable(
-            f"{url}: no Spark Connect server answers ({_reason(str(error))}): check the address"
+            f"{url}: no Spark Connect server answers ({reason_in(str(error))}): check the address"
         ) from error
     try:
         yield Session(spark, url, _PARALLEL_ELSEWHERE)
@@ -151,11 +148,11 @@ def _started(master: str, private: Path, archives: Path | None) -> Iterator[Sess
     archive = java.Archive(archives, machine, "spark", spark) if archives and _is_local(master) else None
     conf = SparkConf(loadDefaults=False).setMaster(master)
     conf.setAll(_settings(master, private, archive.option if archive else "").items())
-    with _python_of_workers(master), _virtual_machine(conf, private / "spark.log") as gateway:
+    with _python_of_workers(master), virtual_machine(conf, private / "spark.log") as gateway:
         try:
             context = SparkContext(conf=conf, gateway=gateway)
         except Exception as error:
-            raise Unavailable(f"{master}: Spark did not start ({_reason(str(error))}): check --master") from error
+            raise Unavailable(f"{master}: Spark did not start ({reason_in(str(error))}): check --master") from error
         try:
             if not _is_local(master):
                 context.addPyFile(str(_package(private)))
@@ -164,48 +161,6 @@ def _started(master: str, private: Path, archives: Path | None) -> Iterator[Sess
             context.stop()
     if archive:
         archive.keep()
-
-
-@contextmanager
-def _virtual_machine(conf: SparkConf, log: Path) -> Iterator[Any]:
-    """A JVM that prints into a file, and is gone at the end."""
-    with ExitStack() as stack:
-        with log.open("wb") as output, _interrupts_wait():
-            try:
-                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
-            except Exception as error:
-                said = log.read_text(errors="replace") or str(error)
-                raise Unavailable(f"Spark did not start ({_reason(said)}): check --master and JAVA_HOME") from error
-            stack.callback(_end, gateway)
-        yield gateway
-
-
-def _end(gateway: Any) -> None:
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait()
-    # Forgotten, so that another session can start one.
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-
-
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Until the end of this: who launches a JVM cannot end it before it is there."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[tuple[int, Any]] = []
-    numbers = signal.SIGINT, signal.SIGTERM
-    before = {number: signal.signal(number, lambda *what: came.append(what)) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    for which, frame in came:
-        if callable(handler := before[signal.Signals(which)]):
-            handler(which, frame)
 
 
 def _settings(master: str, private: Path, archive_option: str) -> dict[str, str]:
@@ -250,9 +205,3 @@ def _package(private: Path) -> Path:
             for source in sources:
                 package.write(source, source.relative_to(root.parent))
     return path
-
-
-def _reason(text: str) -> str:
-    """What an error of Spark's says, without the names of classes and the trace."""
-    found = re.search(r"(?:Exception|Error): (.+)", text)
-    return found[1] if found else text.strip().partition("\n")[0]

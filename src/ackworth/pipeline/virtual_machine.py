@@ -1,0 +1,62 @@
+"""The virtual machine that Spark runs in: launched, and gone at the end, whatever comes in between."""
+
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+
+from ackworth.model.errors import Unavailable
+
+
+@contextmanager
+def virtual_machine(conf: SparkConf, log: Path) -> Iterator[Any]:
+    """A JVM that prints into a file, and is gone at the end."""
+    with ExitStack() as stack:
+        with log.open("wb") as output, _interrupts_wait():
+            try:
+                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            except Exception as error:
+                said = log.read_text(errors="replace") or str(error)
+                raise Unavailable(f"Spark did not start ({reason_in(said)}): check --master and JAVA_HOME") from error
+            stack.callback(_end, gateway)
+        yield gateway
+
+
+def _end(gateway: Any) -> None:
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    # Forgotten, so that another session can start one.
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Until the end of this: who launches a JVM cannot end it before it is there."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, Any]] = []
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = {number: signal.signal(number, lambda *what: came.append(what)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for which, frame in came:
+        if callable(handler := before[signal.Signals(which)]):
+            handler(which, frame)
+
+
+def reason_in(text: str) -> str:
+    """What an error of Spark's says, without the names of classes and the trace."""
+    found = re.search(r"(?:Exception|Error): (.+)", text)
+    return found[1] if found else text.strip().partition("\n")[0]
