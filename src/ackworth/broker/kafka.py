@@ -89,7 +89,7 @@ class Kafka:
             survives |= {"power-cut"} if settings["flush_messages"] == 1 else set()
         return Claims(
             survives=frozenset(survives),
-            ordered=True,
+            ordered=settings["acks"] != 0,  # of what is not acknowledged nothing is promised
             once=True,
             source="Kafka documentation, 'Producer Configs' (acks), 'Topic Configs' (flush.messages) and 'Replication'",
         )

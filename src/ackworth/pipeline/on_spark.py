@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructField, StructType
 
+from ackworth.pipeline.measurement import dumps, loads
 from ackworth.pipeline.memory import keep_memory
 from ackworth.pipeline.work import Job, Result, run_reduction, run_task
 
@@ -25,21 +26,23 @@ _PARTIAL = StructType(
 
 def run_on_spark(spark: SparkSession, job: Job) -> list[Result]:
     """All reduced results of a job."""
-    tasks, shared = job.tasks, job.without_tasks()
+    shared = job.without_tasks()
 
-    def folded(number: int) -> list[tuple[str, int, bytes]]:
+    def folded(task: bytearray) -> list[tuple[str, int, bytes]]:
         keep_memory()
-        return [(name, key, value) for name, key, value in run_task(shared, tasks[number])]
+        return [(name, key, value) for name, key, value in run_task(shared, loads(bytes(task)))]
 
     def reduced(measurement: str, key: int, values: list[bytearray]) -> bytes:
         return run_reduction(shared, measurement, key, [bytes(value) for value in values])
 
     # 'Nondeterministic' keeps Spark from calling it once more to see whether there is something to explode.
     fold = F.udf(folded, ArrayType(_PARTIAL), useArrow=False).asNondeterministic()
+    # A task gets its own part of the record, and none of the others'.
+    tasks = F.array(*(F.lit(dumps(task)) for task in job.tasks))
     reduction = F.udf(reduced, BinaryType(), useArrow=False)
     rows = (
-        spark.range(0, len(tasks), 1, len(tasks))
-        .select(fold("id").alias("partials"))
+        spark.range(0, len(job.tasks), 1, len(job.tasks))
+        .select(fold(tasks[F.col("id")]).alias("partials"))
         .select(F.inline("partials"))
         .groupBy("measurement", "key")
         .agg(F.collect_list("value").alias("values"))

@@ -34,7 +34,7 @@ def _row(trials: Sequence[TrialResult]) -> PriceRow:
     return PriceRow(
         broker=_name(broker),
         version=broker["version"],
-        settings=broker["settings"],
+        settings=_asked(trials[0]),
         source=claims["source"],
         verdict=worst(Verdict(trial["verdict"]) for trial in trials),
         fast=[trial["trial"] for trial in fast],
@@ -45,6 +45,12 @@ def _row(trials: Sequence[TrialResult]) -> PriceRow:
         delivery=[trial["latency"]["sent_to_delivery"] for trial in late if "sent_to_delivery" in trial["latency"]],
         tolls=[_toll(kind, [trial for trial in trials if kind in planned(trial)]) for kind in kinds],
     )
+
+
+def _asked(trial: TrialResult) -> dict[str, Any]:
+    """What the plan sets, which is what its rows differ in; all of it if it sets nothing."""
+    asked: dict[str, Any] = trial["plan"].get("broker", {}).get("settings") or trial["broker"]["settings"]
+    return asked
 
 
 def _name(broker: dict[str, Any]) -> str:
