@@ -46,6 +46,9 @@ _SENDER = {
     "queue.buffering.max.messages": 0,
     "queue.buffering.max.kbytes": (1 << 31) - 1,
     "message.max.bytes": 1_000_000_000,  # the broker decides
+    # As the vendor's own client has it. Without a limit the library sends what it has in ever smaller requests, each of
+    # which a broker that syncs before it answers syncs by itself.
+    "max.in.flight.requests.per.connection": 5,
 }
 _RECEIVER = {
     "enable.auto.commit": False,
