@@ -174,7 +174,7 @@ def test_a_price_list(tmp_path: Path) -> None:
     assert "Held: 1 of 1 settings kept what is claimed of them." in done.stdout.replace("✓ HELD  ", "Held: ")
     result = json.loads((tmp_path / "run" / "results.json").read_text())
     [row] = result["price"]
-    assert row["settings"] == {"durability": "normal", "retries": "ladder"} and len(row["tolls"][0]["trials"]) == 2
+    assert row["settings"] == {"durability": "normal"} and len(row["tolls"][0]["trials"]) == 2
     assert row["tolls"][0]["lost"] == [0, 0]
     fast, half, *_ = result["trials"]
     rate = half["plan"]["workload"]["phases"][0]["rate"]
