@@ -4,6 +4,7 @@ Whatever of that a power cut takes away, the next start makes again.
 """
 
 import contextlib
+import functools
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -88,6 +89,7 @@ class MariaDb(Server):
                     raise
 
 
+@functools.cache  # a node that starts again after a fault is waited for
 def version() -> str:
     """'10.11.6' from 'mariadbd  Ver 10.11.6-MariaDB-0+deb12u1 for …'."""
     program = find_program("mariadbd") or "mariadbd"
