@@ -122,3 +122,23 @@ def test_a_definite_no_is_refused_and_all_else_is_unknown(
         sender.send(batch)
     assert driver.REASONS[lost.value.reason] == "the database failed midway"
     sender.close()
+
+
+@pytest.mark.parametrize("client", [driver.Sender, driver.Receiver, driver.Listener])
+def test_a_queue_that_has_lost_its_topics_is_no_connection(fresh: Callable[[], Address], client: Any) -> None:
+    arguments = (fresh(), TOPICS, 0) if client is driver.Sender else (fresh(), TOPICS, GROUPS[0], 0)
+    with pytest.raises(ConnectionLost, match=f"the topic {min(TOPICS)} is not there"):
+        client(*arguments)
+
+
+@pytest.mark.parametrize("client", [driver.Sender, driver.Receiver, driver.Listener])
+def test_a_queue_that_fails_while_one_enters_is_no_connection(
+    fresh: Callable[[], Address], client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(queue: brook.Brook) -> dict[str, int]:
+        raise brook.StoreFailed("gone again")
+
+    monkeypatch.setattr(brook.Brook, "topics", fail)
+    arguments = (fresh(), TOPICS, 0) if client is driver.Sender else (fresh(), TOPICS, GROUPS[0], 0)
+    with pytest.raises(ConnectionLost, match="gone again"):
+        client(*arguments)

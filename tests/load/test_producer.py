@@ -120,6 +120,21 @@ def test_no_answer_in_time_is_unknown(tmp_path: Path, make: Callable[..., Produc
     assert set(rows(tmp_path, OUTCOME, "outcome", "reason")) == {(Outcome.UNKNOWN, TIMED_OUT)}
 
 
+def test_only_an_answer_ends_the_trouble_of_one_that_got_none(make: Callable[..., Producer], sender: Scripted) -> None:
+    clock = FakeClock()
+    producer = make(clock)
+    producer.step(0)
+    assert producer.trouble is None
+    for _ in range(3):  # it connects and sends again each time
+        clock.sleep_until(clock.now() + 2 * SECOND)
+        producer.step(0)
+        assert producer.trouble == "no answer in time"
+    producer.step(0)
+    sender.to_say = [answered(np.array([sender.sent[-1].first_seq]), Outcome.ACKED)]
+    producer.step(0)
+    assert producer.trouble is None
+
+
 def test_a_slow_broker_that_answers_is_waited_for(make: Callable[..., Producer], sender: Scripted) -> None:
     clock = FakeClock()
     producer = make(clock, batch=8)

@@ -210,13 +210,13 @@ def test_a_disk_that_fills_up_stops_the_trial_in_good_order(
 
 
 class Spoiler(Silent):
-    """Overwrites the database as soon as the drain has begun."""
+    """Overwrites the database as soon as a phase has begun."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, phase: str) -> None:
+        self._directory, self._phase = directory, phase
 
     def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
-        for file in self._directory.glob("nodes/*/data/brook.db*") if phase == "drain" else ():
+        for file in self._directory.glob("nodes/*/data/brook.db*") if phase == self._phase else ():
             with file.open("r+b") as open_file:  # not truncated: part of it is mapped, and its readers would get SIGBUS
                 open_file.write(b"not a database any more" * 1000)
 
@@ -225,9 +225,20 @@ def test_consumers_that_cannot_read_are_no_loss(
     conduct: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 1.0)
-    told = conduct("workload.consume=after", "workload.drain.quiet=3s", reporter=Spoiler(tmp_path / "trial"))
+    told = conduct("workload.consume=after", "workload.drain.quiet=3s", reporter=Spoiler(tmp_path / "trial", "drain"))
     assert not told.end.drained
     assert "the consumers could not read" in told.end.problems[0]
+
+
+def test_producers_that_cannot_send_do_not_try_for_ever(
+    conduct: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 1.0)
+    told = conduct(
+        "workload.phases=[{name: send, duration: 60s, rate: 1000}]", reporter=Spoiler(tmp_path / "trial", "send")
+    )
+    assert not told.end.drained
+    assert "the producers could not send" in told.end.problems[0]
 
 
 class Filler(Silent):

@@ -26,34 +26,29 @@ _LADDERS = {"ladder": LADDER, "quick": [0.1] * len(LADDER)}
 
 
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
-    try:
-        with _open(address, "prepare") as queue:
-            queue.create_topics(topics)
-            for group in groups:
-                queue.subscribe(group, topics)
-    except BrookError as error:
-        raise ConnectionLost(str(error), _FAILED) from error
+    with _or_lost(), _open(address, "prepare") as queue:
+        queue.create_topics(topics)
+        for group in groups:
+            queue.subscribe(group, topics)
 
 
 def version(address: Address) -> str:
     """A queue that is there is not a trial's: in the end a trial removes the whole queue."""
-    try:
-        if not any(file.exists() for file in _files(address)):
-            _open({**address, "durability": "off"}, "version", create=False).close()
-    except NoQueue as found:
-        return f"brook {metadata.version('brook-queue')}, {found.server}"
+    with _or_lost():
+        try:
+            if not any(file.exists() for file in _files(address)):
+                _open({**address, "durability": "off"}, "version", create=False).close()
+        except NoQueue as found:
+            return f"brook {metadata.version('brook-queue')}, {found.server}"
     raise ConnectionLost("something is there already, and a trial removes its queue: name a place without one", _FAILED)
 
 
 def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> str | None:
     """One that was only half made is made whole first: to open it is to make it."""
-    try:
-        with _open(address, "remove") as queue:
-            if others := queue.topics().keys() - set(topics):
-                return f"the queue stays: others have made the topic {min(others)} in it"
-            queue.remove()
-    except BrookError as error:
-        raise ConnectionLost(str(error), _FAILED) from error
+    with _or_lost(), _open(address, "remove") as queue:
+        if others := queue.topics().keys() - set(topics):
+            return f"the queue stays: others have made the topic {min(others)} in it"
+        queue.remove()
     for file in _files(address):
         file.unlink(missing_ok=True)
     return None
@@ -67,20 +62,19 @@ def _files(address: Address) -> list[Path]:
 
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
-        self._queue = _open(address, f"producer-{producer}", producer)
-        self._topics = np.array(_ids(self._queue, topics))
+        self._queue, ids = _enter(address, f"producer-{producer}", producer, topics)
+        self._topics = np.array(ids)
         self._answers: list[Answers] = []
 
     def send(self, batch: Outgoing) -> None:
         seqs = np.arange(batch.first_seq, batch.first_seq + len(batch.sizes))
-        try:
-            self._queue.append_runs(list(_runs(batch, self._topics[batch.topics])))
-        except Refused:
-            self._answers.append(answered(seqs, Outcome.REFUSED, _REFUSED))
-        except BrookError as error:
-            raise ConnectionLost(str(error), _FAILED) from error
-        else:
-            self._answers.append(answered(seqs, Outcome.ACKED))
+        with _or_lost():
+            try:
+                self._queue.append_runs(list(_runs(batch, self._topics[batch.topics])))
+            except Refused:
+                self._answers.append(answered(seqs, Outcome.REFUSED, _REFUSED))
+            else:
+                self._answers.append(answered(seqs, Outcome.ACKED))
 
     def answers(self, wait: float) -> Answers:
         return self._answers.pop(0) if self._answers else answered(np.empty(0, np.int64), Outcome.UNKNOWN)
@@ -91,24 +85,22 @@ class Sender:
 
 class Receiver:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"consumer-{consumer}", consumer)
+        self._queue, ids = _enter(address, f"consumer-{consumer}", consumer, topics)
         self._group = group
-        self._index = _index(_ids(self._queue, topics))
+        self._index = _index(ids)
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
-        try:
+        with _or_lost():
             batch = self._queue.receive(self._group, max_messages=limit, wait=wait)
-        except BrookError as error:
-            raise ConnectionLost(str(error), _FAILED) from error
         return _incoming(batch, self._index)
 
     def acknowledge(self, incoming: Incoming) -> None:
-        with _settling():
+        with _or_lost(), contextlib.suppress(LeaseLost):  # others have got them, and will say so in their records
             self._queue.ack(incoming.token)
 
     def refuse(self, incoming: Incoming, chosen: npt.NDArray[np.bool_]) -> None:
         batch: Batch = incoming.token
-        with _settling():
+        with _or_lost(), contextlib.suppress(LeaseLost):
             self._queue.refuse(batch, "refused, as the plan says", list(itertools.compress(batch.messages, chosen)))
 
     def close(self) -> None:
@@ -119,15 +111,14 @@ class Listener:
     """A client of a broadcast, from the first message on. Its progress is in its memory."""
 
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
-        self._queue = _open(address, f"listener-{consumer}", consumer)
-        self._index = _index(_ids(self._queue, topics))
-        self._listener = self._queue.listen(list(topics), start="earliest")
+        self._queue, ids = _enter(address, f"listener-{consumer}", consumer, topics)
+        self._index = _index(ids)
+        with _or_lost():
+            self._listener = self._queue.listen(list(topics), start="earliest")
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
-        try:
+        with _or_lost():
             return _incoming(self._listener.receive(limit, wait), self._index)
-        except BrookError as error:
-            raise ConnectionLost(str(error), _FAILED) from error
 
     def acknowledge(self, incoming: Incoming) -> None:
         self._listener.done(incoming.token)
@@ -137,11 +128,10 @@ class Listener:
 
 
 @contextlib.contextmanager
-def _settling() -> Iterator[None]:
+def _or_lost() -> Iterator[None]:
+    """Whatever Brook cannot do is a connection that is lost."""
     try:
         yield
-    except LeaseLost:
-        pass  # others have got them, and will say so in their records
     except BrookError as error:
         raise ConnectionLost(str(error), _FAILED) from error
 
@@ -180,17 +170,19 @@ def _open(address: Address, name: str, number: int = 0, *, create: bool = True) 
             patience=address["patience"],
             create=create,
         )
-    except NoQueue:
-        raise
     except NotDurable as error:
         raise Unavailable(str(error)) from error  # not in a while either
-    except BrookError as error:
-        raise ConnectionLost(str(error), _FAILED) from error
 
 
-def _ids(queue: Brook, topics: Sequence[str]) -> list[int]:
-    known = queue.topics()
-    return [known[name] for name in topics]
+def _enter(address: Address, name: str, number: int, topics: Sequence[str]) -> tuple[Brook, list[int]]:
+    """A queue, and the ids that it knows the topics by. Raises ConnectionLost."""
+    with _or_lost(), contextlib.ExitStack() as undo:
+        queue = undo.enter_context(_open(address, name, number))
+        known = queue.topics()
+        if missing := set(topics) - known.keys():
+            raise ConnectionLost(f"the topic {min(missing)} is not there, or not there again yet", _FAILED)
+        undo.pop_all()
+        return queue, [known[topic] for topic in topics]
 
 
 def _runs(batch: Outgoing, topics: Int64s) -> Iterator[Run]:

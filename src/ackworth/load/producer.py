@@ -55,8 +55,9 @@ class Producer:
         self._pending = _Pending(window)
         self._sender: Sender | None = None
         self._connect_at = self._check_at = self._answered_at = 0
+        self._ignored = False  # the broker took messages and never answered: that it takes more proves nothing
         self.stopping = False
-        self.trouble: str | None = "not connected yet"  # why it cannot send; None if it can
+        self.trouble: str | None = "not connected yet"  # why its messages are not answered; None if they are
 
     @property
     def sending(self) -> bool:
@@ -72,7 +73,7 @@ class Producer:
         try:
             return self._step(wait)
         except ConnectionLost as lost:
-            self.trouble = str(lost)
+            self.trouble, self._ignored = str(lost), lost.reason == TIMED_OUT
             self._lose_connection(lost.reason)
             return True
 
@@ -84,6 +85,8 @@ class Producer:
         if count:
             self._send(self._sender, count)
         answers = self._sender.answers(0 if count else wait)
+        if len(answers):
+            self.trouble, self._ignored = None, False
         self._record(answers)
         self._check_patience()
         return bool(count or len(answers))
@@ -154,7 +157,8 @@ class Producer:
             return False
         self._connect_at = self._clock.now() + RECONNECT_EVERY
         self._sender = self._connect()
-        self.trouble = None
+        if not self._ignored:
+            self.trouble = None
         return True
 
     def _lose_connection(self, reason: int) -> None:

@@ -226,8 +226,10 @@ class Conductor:
         self._phase_began = time.monotonic_ns()
         self._crew.go(self._phase_began)
         self._load_began = self._load_began or time.monotonic()
+        self._well_at = time.monotonic()
         while True:
             self._tick()
+            self._require_well("produce", "the producers could not send")
             if fault := self._schedule.due(self._progress()):
                 self._strike(fault)
                 if not fault.resume:
@@ -235,6 +237,7 @@ class Conductor:
                     return False
                 self._start_producers()
                 self._crew.go(self._phase_began)
+                self._well_at = time.monotonic()
             elif self._phase_is_over():
                 self._crew.finish("produce")
                 return True
@@ -376,13 +379,8 @@ class Conductor:
 
     def _consumers_are_idle(self) -> bool:
         """Whether all have asked and got nothing: only then does silence mean something. Raises if one cannot ask."""
-        consumers = self._crew.role("consume")
-        troubles = [worker.trouble for worker in consumers if worker.trouble is not None]
-        if not troubles:
-            self._well_at = time.monotonic()
-        elif time.monotonic() - self._well_at > READY_WITHIN:
-            raise BrokerFailed(f"the consumers could not read for {READY_WITHIN:g} s: {troubles[0]}")
-        return all(worker.idle for worker in consumers)
+        self._require_well("consume", "the consumers could not read")
+        return all(worker.idle for worker in self._crew.role("consume"))
 
     # ---- all the time ------------------------------------------------------------------------------
 
@@ -396,6 +394,15 @@ class Conductor:
             self._sampled_at = time.monotonic()
             space.check_during(self._directory)
             self._sample(phase or self._phase.name)
+
+    def _require_well(self, role: str, otherwise: str) -> None:
+        """Raises BrokerFailed if some of these workers have been in trouble with the broker for long."""
+        workers = [worker for worker in self._crew.role(role) if worker.running]
+        troubles = [worker.trouble for worker in workers if worker.trouble is not None]
+        if not troubles:
+            self._well_at = time.monotonic()
+        elif time.monotonic() - self._well_at > READY_WITHIN:
+            raise BrokerFailed(f"{otherwise} for {READY_WITHIN:g} s: {troubles[0]}")
 
     def _sample(self, phase: str) -> None:
         sent, acked, delivered = (self._watch.rows(table) for table in (SENT, OUTCOME, DELIVERED))
