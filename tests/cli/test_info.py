@@ -18,9 +18,11 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 
 def test_plans(capsys: pytest.CaptureFixture[str]) -> None:
-    (reboot,) = [plan for plan in told(capsys, "plans") if plan["name"] == "reboot"]
+    plans = {plan["name"]: plan for plan in told(capsys, "plans")}
+    reboot, stores = plans["reboot"], plans["reboot-stores"]
     assert [trial["name"] for trial in reboot["trials"]] == ["item-1", "item-2"]
     assert reboot["trials"][0]["published"] == "10,000,000 messages and power-cut"
+    assert len(stores["trials"]) == 4 and {trial["settings"] for trial in stores["trials"]} == {12}
 
 
 def test_brokers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,26 +24,28 @@ def main(args: argparse.Namespace) -> int:
         return 0
     for plan in plans:
         print(f"{plan['name']}  {plan['title']}")
+        width = max(len(trial["name"]) for trial in plan["trials"])
         for trial in plan["trials"]:
-            print(f"    {trial['name']:<12} small: {trial['small']}; published: {trial['published']}")
+            settings = f"; at {trial['settings']} settings" if trial["settings"] > 1 else ""
+            print(f"    {trial['name']:<{width}}  small: {trial['small']}; published: {trial['published']}{settings}")
     return 0
 
 
 def _describe(name: str) -> dict[str, Any]:
     tree = on(resolve.find(name), [], {"a broker": [{}]})  # what it asks of every broker, it asks of each
     small, published = resolve.trials(tree, "small"), resolve.trials(tree, "published")
+    alike = Counter(
+        (trial.case or trial.name, _extent(trial, small), _extent(_same(trial, published), published))
+        for trial in small
+        if trial.repeat == 1
+    )
     return {
         "name": name,
         "title": small[0].plan.title,
         "about": small[0].plan.about.strip(),
         "trials": [
-            {
-                "name": trial.case or trial.name,
-                "small": _extent(trial, small),
-                "published": _extent(_same(trial, published), published),
-            }
-            for trial in small
-            if trial.repeat == 1
+            {"name": case, "small": at_small, "published": at_published, "settings": settings}
+            for (case, at_small, at_published), settings in alike.items()
         ],
     }
 
