@@ -1,6 +1,9 @@
-"""While there is nothing to do, a worker sleeps; it wakes as soon as there is."""
+"""While there is nothing to do, a worker sleeps; it wakes as soon as there is; and it ends in good order."""
 
+import json
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -89,3 +92,31 @@ def test_one_that_waits_to_connect_again_sleeps_until_then(slept: list[float]) -
     before = clock.now()
     wait(clock, Load(None, at=before + SECOND // 100))
     assert slept == [] and clock.now() == pytest.approx(before + SECOND // 100, abs=10_000)
+
+
+ENDING_SLOWLY = """
+import sys
+from ackworth.load import worker
+
+class Slow:
+    def __del__(self, read=sys.stdin.read):  # the interpreter is about to end
+        print("ending", flush=True)
+        read()
+
+slow = Slow()
+sys.exit(worker.main())
+"""
+
+
+def test_one_that_is_ending_already_may_be_asked_to_end_again() -> None:
+    rest = {"address": {}, "topics": [], "groups": [], "run": "a", "seed": 1}
+    order = {"role": "produce", "parent": os.getpid(), "driver": "brook", **rest}
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDING_SLOWLY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps(order) + "\n0\n")
+        process.stdin.flush()
+        assert [process.stdout.readline(), process.stdout.readline()] == ["up\n", "ending\n"]
+        process.terminate()
+    assert process.returncode == 0

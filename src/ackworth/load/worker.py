@@ -77,6 +77,9 @@ def main() -> int:
     except (AckworthError, contract.ConnectionLost, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - the conductor reads it
         return 3
+    finally:
+        # An interpreter that ends forgets its handlers, and one that is asked to end twice would die of it.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return 0
 
 
