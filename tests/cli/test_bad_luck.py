@@ -144,7 +144,11 @@ def wait_until_gone(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_ended_while_judging_it_takes_spark_along(tmp_path: Path, number: signal.Signals) -> None:
+def test_ended_while_judging_it_takes_spark_along(
+    tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (temporary := tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     running = Running(tmp_path / "run", *BRIEF, "--only", "item-1")
     running.wait_for_words("judging: starting Spark")
     running.wait_for(lambda: any(is_java(pid) for pid in descendants(running.process.pid)))
@@ -153,6 +157,10 @@ def test_ended_while_judging_it_takes_spark_along(tmp_path: Path, number: signal
     code, _ = running.end()
     assert code == (2 if number == signal.SIGINT else -number)
     wait_until_gone(lambda: not any(states(pid) - set("ZX") for pid in family))
+    if number == signal.SIGKILL:
+        assert list(temporary.iterdir()), "it cannot have cleaned up"
+        assert ackworth("check", str(running.out)).returncode == 0
+    assert list(temporary.iterdir()) == []
 
 
 def is_java(pid: int) -> bool:

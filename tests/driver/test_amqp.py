@@ -242,6 +242,16 @@ def test_every_kind_of_answer_in_one_read(says: Says) -> None:
     assert np.concatenate([a.outcomes for a in found]).tolist() == [yes, no, yes, yes, unclear, unclear]
 
 
+@pytest.mark.parametrize("end", [Method.CHANNEL_CLOSE, Method.CONNECTION_CLOSE])
+def test_what_was_acked_before_the_end_is_acked(says: Says, end: Method) -> None:
+    words = ack(2, multiple=True) + command(end, b"\1\x40\3end\0\0\0\0")
+    with contextlib.closing(amqp.Sender(says(TO_SENDER, words), TOPICS, 0)) as sender:
+        sender.send(batch(0, 3))
+        assert outcomes(all_answers(sender, 2)) == dict.fromkeys(range(2), Outcome.ACKED)
+        with pytest.raises(ConnectionLost):
+            sender.answers(drivers.PATIENCE)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -210,6 +210,15 @@ def test_whatever_else_it_says_is_unknown(says: Says) -> None:
         assert reasons(nats, all_answers(sender, 1)) == {(Outcome.UNKNOWN, "an error that may mean anything")}
 
 
+def test_what_was_acked_before_the_end_is_acked(says: Says) -> None:
+    words = answer(0, ACK) + answer(1, ACK) + b"-ERR 'Stale Connection'\r\n"
+    with contextlib.closing(nats.Sender(says((b"", words)), TOPICS, 0)) as sender:
+        sender.send(batch(0, 3))
+        assert outcomes(all_answers(sender, 2)) == dict.fromkeys(range(2), Outcome.ACKED)
+        with pytest.raises(ConnectionLost, match="Stale Connection"):
+            sender.answers(drivers.PATIENCE)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -195,6 +195,15 @@ def test_whatever_else_it_says_is_unknown(says: Says) -> None:
         assert reasons(stomp, all_answers(sender, 1)) == {(Outcome.UNKNOWN, "an error that may mean anything")}
 
 
+def test_what_was_acked_before_the_end_is_acked(says: Says) -> None:
+    words = receipt(0) + receipt(1) + b"ERROR\nmessage:stopped\n\n\0"
+    with contextlib.closing(stomp.Sender(says(words), TOPICS, 0)) as sender:
+        sender.send(batch(0, 3))
+        assert outcomes(all_answers(sender, 2)) == dict.fromkeys(range(2), Outcome.ACKED)
+        with pytest.raises(ConnectionLost, match="stopped"):
+            sender.answers(drivers.PATIENCE)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -44,6 +44,17 @@ def test_off_is_a_word_and_not_a_boolean() -> None:
     assert trials()[0].plan.broker.settings == {"durability": "off"}
 
 
+def test_a_number_with_a_zero_before_it_is_decimal() -> None:
+    assert trials(PLAN, "small", "workload.topics=010")[0].plan.workload.topics == 10
+    assert trials(PLAN, "small", "workload.topics=08")[0].plan.workload.topics == 8
+
+
+@pytest.mark.parametrize("change", ["broker=5", "broker.settings=5", "broker=[1]"])
+def test_what_leaves_no_place_for_the_matrix_is_refused(change: str) -> None:
+    text = PLAN + "matrix: {broker.settings.durability: [full, off]}\n"
+    assert f"--set {change}: leaves nothing of the plan's matrix" in complaint(text, change)
+
+
 def test_a_size_picks_its_values() -> None:
     assert trials(size="published")[0].plan.workload.messages == 1_000_000
 
@@ -136,6 +147,13 @@ def test_an_unknown_key_is_named_with_its_neighbour() -> None:
         ("a: [", "not YAML"),
         ("name: !!python/object/apply:os.system [ls]", "is not for plans"),
         ("\x00", "not YAML"),
+        ("a: &a [*a]", "tiny.yaml: a value is inside of itself"),
+        ("a: !!int b", "tiny.yaml:1: 'b' is not of the kind that its tag says"),
+        ("a: !!bool maybe", "tiny.yaml:1: 'maybe' is not of the kind that its tag says"),
+        (PLAN + "matrix: {broker: [redis-streams]}\n", "tiny.yaml:10: a value of 'broker' in a matrix is a mapping"),
+        (PLAN + "matrix: {broker: [{settings: {}}]}\n", "a value of 'broker' in a matrix is a mapping with `kind`"),
+        (PLAN + "matrix: {workload.window: [4096, 4096]}\n", "2 trials are called 'window=4096'"),
+        (PLAN + "cases: {a b: {}, a_b: {}}\n", "2 trials are called 'a_b'"),
     ],
 )
 def test_bad_plans(text: str, words: str) -> None:
@@ -149,6 +167,11 @@ def test_bad_plans(text: str, words: str) -> None:
         ("workload.body=big", "a number of bytes"),
         ("workload.topics=0", "a whole number of at least 1"),
         ("workload.topics=true", "a whole number of at least 1"),
+        ("workload.phases.0.rate=0", "'max', a number of messages a second"),
+        ("workload.phases.0.rate=0% of full", "'max', a number of messages a second"),
+        ("workload.phases.0.rate=1e400", "a number"),
+        ("workload.body={choice: {²: 1}}", "a number of bytes"),
+        ("faults.0.at=_ messages", "a moment"),
         ("workload.consume=later", "did you mean 'after'?"),
         ("workload.batch=9999", "batch 9999 is larger than window 4096"),
         ("faults.3.at=1s", "'3' picks nothing from a list of 1"),
@@ -174,6 +197,8 @@ def test_bad_sets(change: str, words: str) -> None:
         (["workload.sends=[[0], [0]]"], "sends has 2 lists, there are 1 producers: give a list for each"),
         (["workload.reads=[[1]]"], "reads names number 1, there are 1 topics: they count from 0"),
         (["workload.clients=[[0], [1]]"], "clients names number 1, there are 1 groups"),
+        (["workload.clients=[]"], "no client reads for group 0"),
+        (["workload.groups=2", "workload.clients=[[0]]"], "no client reads for group 1, so all would be lost to it"),
         (["workload.broadcast=true", "workload.consumers=2"], "each group is one client"),
         (["workload.broadcast=true", "workload.refuse=2"], "nothing can be refused"),
         (["workload.consume=after", "faults.0.node=consumer"], "a fault strikes a consumer, but none runs yet"),

@@ -179,6 +179,11 @@ def test_a_fault_that_was_never_due_is_a_problem(conduct: Callable[..., Told]) -
     assert told.end.problems == ("the fault 'kill' did not strike as often as planned",)
 
 
+def test_a_drain_without_patience_reads_until_there_is_nothing(conduct: Callable[..., Told]) -> None:
+    told = conduct("workload.consume=after", "workload.drain.quiet=0s")
+    assert_nothing_lost(told, 60_000)
+
+
 def test_a_drain_that_takes_too_long_is_not_drained(conduct: Callable[..., Told]) -> None:
     told = conduct("workload.drain={quiet: 1h, limit: 300ms}", "workload.phases.0.messages=1000")
     assert not told.end.drained and "was given up" in told.end.notes[0]

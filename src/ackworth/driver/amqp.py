@@ -46,6 +46,7 @@ REASONS = (
 )
 _BROKE, _NO_AMQP, _CLOSED, _NACKED, _UNCLEAR = 2, 3, 4, 5, 6
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
+_ENDS = (Method.CONNECTION_CLOSE, Method.CHANNEL_CLOSE)
 _UNACKNOWLEDGED = 4096  # messages that a receiver is given before it acknowledges some
 
 
@@ -153,7 +154,7 @@ def check(said: Command) -> None:
         return
     with _amqp_or_lost():
         arguments = Arguments(said.arguments)
-        if said.method in (Method.CONNECTION_CLOSE, Method.CHANNEL_CLOSE):
+        if said.method in _ENDS:
             raise ConnectionLost(f"{arguments.number(2)} {arguments.short_string()}", _CLOSED)
         if said.method == Method.BASIC_CANCEL:
             raise ConnectionLost(f"the queue of consumer {arguments.short_string()} is gone", _CLOSED)
@@ -188,11 +189,11 @@ class Sender:
                 seqs = self._unconfirmed.settle(said)
                 found.append(answered(seqs, *((Outcome.ACKED, 0) if said.acked else (Outcome.UNKNOWN, _NACKED))))
                 at += len(said) * CONFIRM_BYTES
-            elif (other := parse(data, at)) is not None:
+            elif (other := parse(data, at)) is None or (found and other[0].method in _ENDS):
+                break  # what was answered before the end counts; the next read finds the end
+            else:
                 found += self._given_back(other[0])
                 at = other[1]
-            else:
-                break
         self._connection.data = data[at:]
         return found
 

@@ -93,6 +93,7 @@ class _Connection:
         self.wire = Wire(address, _BROKE)
         self._reader = Reader()
         self._pings = 0  # that are not answered
+        self._end: ConnectionLost | None = None  # why the server closes the connection
         self.server: dict[str, Any] = {}  # what it says of itself, before anything else
         try:
             self._greet(address)
@@ -121,13 +122,20 @@ class _Connection:
             _check_time(deadline)
 
     def frames(self, wait: float) -> list[Messages | Status]:
-        """What has come to the inbox; waits at most so many seconds for it. Raises ConnectionLost."""
-        with lost_if(BadFrame, _NO_NATS):
-            found = self._reader.take(self.wire.receive(wait))
-        for frame in found:
-            if isinstance(frame, Control):
-                self._hear(frame)
-        return [frame for frame in found if not isinstance(frame, Control)]
+        """What has come to the inbox; waits at most so many seconds for it. Raises ConnectionLost.
+
+        What came before the server said that it closes the connection counts.
+        """
+        if self._end is None:
+            with lost_if(BadFrame, _NO_NATS):
+                found = self._reader.take(self.wire.receive(wait))
+            for frame in found:
+                if isinstance(frame, Control):
+                    self._hear(frame)
+            said = [frame for frame in found if not isinstance(frame, Control)]
+            if said or self._end is None:
+                return said
+        raise self._end
 
     def _hear(self, control: Control) -> None:
         match control.word:
@@ -139,7 +147,7 @@ class _Connection:
             case b"PONG":
                 self._pings -= 1
             case b"-ERR":
-                raise ConnectionLost(control.rest.decode(errors="replace"), _UNCLEAR)
+                self._end = ConnectionLost(control.rest.decode(errors="replace"), _UNCLEAR)
 
     def ask(self, subject: str, said: dict[str, Any] | None = None) -> dict[str, Any]:
         """The answer to a request, while nothing else is to come. Raises ConnectionLost."""

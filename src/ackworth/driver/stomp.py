@@ -130,15 +130,25 @@ class Sender:
         heads = [f"SEND\ndestination:{name}\npersistent:true\nreceipt:".encode() for name in names]
         self._writer = BatchWriter(heads, digits=_ID_DIGITS, middle=b"\ncontent-length:", after=b"\n\n", end=b"\0")
         self._in_flight = InFlight(self._connection.wire, _RECEIPT_BYTES, _NO_STOMP)
+        self._end: ConnectionLost | None = None  # why the broker closes the connection
 
     def send(self, batch: Outgoing) -> None:
         self._in_flight.add(batch)
         self._connection.wire.send(self._writer.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
 
     def answers(self, wait: float) -> Answers:
-        frames = self._connection.frames(wait)
-        with lost_if(BadFrame, _NO_STOMP):
-            return self._in_flight.settle(map(_read_answer, frames))
+        if self._end is not None:
+            raise self._end
+        found: list[Answers] = []
+        try:
+            for frames in self._connection.frames(wait):
+                with lost_if(BadFrame, _NO_STOMP):
+                    found.append(_read_answer(frames))
+        except ConnectionLost as end:
+            if not found:
+                raise
+            self._end = end  # what was answered before it counts
+        return self._in_flight.settle(found)
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()

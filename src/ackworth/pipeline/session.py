@@ -1,16 +1,14 @@
 """The one place that starts Spark or reaches it.
 
 A local session is tuned for what judging asks of the JVM, which is little: it hands tasks to Python
-workers and moves small partial results. A session of our own starts quietly, keeps its files in a
-directory of its own, and takes the directory away at its end.
+workers and moves small partial results. A session of our own starts quietly and keeps its files in a
+directory of its own.
 """
 
 import importlib
 import os
-import shutil
 import socket
 import sys
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -30,6 +28,7 @@ import ackworth
 from ackworth.model import java
 from ackworth.model.errors import AckworthError, Unavailable
 from ackworth.pipeline.on_spark import run_on_spark
+from ackworth.pipeline.private import private_directory
 from ackworth.pipeline.progress import watched
 from ackworth.pipeline.virtual_machine import reason_in, virtual_machine
 from ackworth.pipeline.work import Job, Result
@@ -98,16 +97,13 @@ def session(master: str = LOCAL, archives: Path | None = None) -> Iterator[Sessi
     end of the first session, and saves as many at the start of every later one.
     """
     _load_quietly("pyspark.testing.utils")
-    private = Path(tempfile.mkdtemp(prefix="ackworth-spark-"))
-    try:
-        with (
-            _connected(master, private) if master.startswith("sc://") else _started(master, private, archives) as found
-        ):
-            for key, value in _RUNTIME_SETTINGS.items():
-                found.spark.conf.set(key, value)
-            yield found
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
+    with (
+        private_directory() as private,
+        _connected(master, private) if master.startswith("sc://") else _started(master, private, archives) as found,
+    ):
+        for key, value in _RUNTIME_SETTINGS.items():
+            found.spark.conf.set(key, value)
+        yield found
 
 
 def _load_quietly(module: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,7 +19,7 @@ from ackworth.model.errors import Unavailable
 def virtual_machine(conf: SparkConf, log: Path) -> Iterator[Any]:
     """A JVM that prints into a file, and is gone at the end."""
     with ExitStack() as stack:
-        with log.open("wb") as output, _interrupts_wait():
+        with log.open("wb") as output, _interrupts_wait(), _temporary_files_in(log.parent):
             try:
                 gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
             except Exception as error:
@@ -35,6 +36,16 @@ def _end(gateway: Any) -> None:
     # Forgotten, so that another session can start one.
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """What PySpark makes while it launches lies where it is found if we are killed meanwhile."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,7 @@ def _body(tree: Tree, _: str) -> BodySize:
         raise Wrong
     if min(sizes) < SMALLEST_BODY:
         raise Wrong(f"at least {SMALLEST_BODY} bytes, the size of the header that tells one message from another")
-    if weights is not None and not all(isinstance(w, int | float) and w > 0 for w in weights):
+    if weights is not None and not all(isinstance(w, int | float) and 0 < w < sys.maxsize for w in weights):
         raise Wrong
     return BodySize(tuple(sizes), None if weights is None else tuple(float(w) for w in weights))
 
@@ -53,7 +54,7 @@ def _sizes(value: Any) -> tuple[list[Any], list[Any] | None]:
             len(value) == 1 and isinstance(low, int) and isinstance(high, int) and low <= high
         ):
             return [low, high], None
-        case {"choice": dict(weights)} if len(value) == 1 and weights and all(str(k).isdigit() for k in weights):
+        case {"choice": dict(weights)} if len(value) == 1 and weights and all(k.isdecimal() for k in weights):
             return [int(k) for k in weights], list(weights.values())
     raise Wrong
 
@@ -148,6 +149,8 @@ class Workload:
         self._check_lists("sends", self.sends, self.producers, "producers", self.topics, "topics")
         self._check_lists("reads", self.reads, self.groups, "groups", self.topics, "topics")
         self._check_lists("clients", self.clients, None, "clients", self.groups, "groups")
+        if unread := set(range(self.groups)) - set(self.consumer_groups):
+            raise ValueError(f"no client reads for group {min(unread)}, so all would be lost to it: add it to clients")
 
     def _check_lists(
         self, name: str, lists: tuple[tuple[int, ...], ...] | None, count: int | None, of: str, below: int, what: str
@@ -156,7 +159,7 @@ class Workload:
             return
         if count is not None and len(lists) != count:
             raise ValueError(f"{name} has {len(lists)} lists, there are {count} {of}: give a list for each")
-        if (largest := max(n for each in lists for n in each)) >= below:
+        if (largest := max((n for each in lists for n in each), default=0)) >= below:
             raise ValueError(f"{name} names number {largest}, there are {below} {what}: they count from 0")
 
     @property
@@ -219,8 +222,8 @@ def _moment(tree: Tree, _: str) -> Moment:
         if float(match[1]) > 100:
             raise Wrong
         return Moment(share=float(match[1]) / 100)
-    if match := re.fullmatch(r"([\d_]+) messages", value):
-        return Moment(messages=int(match[1]))
+    if match := re.fullmatch(r"(\d[\d_]*) messages", value):
+        return Moment(messages=int(match[1].replace("_", "")))
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)/s", value):
         return Moment(rate=float(match[1]))
     raise Wrong

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from typing import Any, TypeVar
@@ -111,7 +112,7 @@ def whole(minimum: int) -> Reader:
 
 @_reader("a number above 0")
 def positive(tree: Tree) -> float:
-    if isinstance(tree.value, bool) or not isinstance(tree.value, int | float) or tree.value <= 0:
+    if isinstance(tree.value, bool) or not isinstance(tree.value, int | float) or not 0 < tree.value < sys.maxsize:
         raise Wrong
     return float(tree.value)
 
@@ -145,7 +146,8 @@ class RateOf:
 def rate(tree: Tree) -> float | RateOf | None:
     if tree.value == "max":
         return None
-    if match := re.fullmatch(r"(\d+(?:\.\d+)?)% of (\S+)", str(tree.value)):
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)% of (\S+)", str(tree.value))
+    if match and float(match[1]) > 0:
         return RateOf(float(match[1]) / 100, match[2])
     return float(positive.read(tree, ""))
 

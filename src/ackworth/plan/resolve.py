@@ -6,6 +6,7 @@ A case is a named overlay of the whole plan; a matrix maps dotted keys to lists 
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -69,6 +70,7 @@ def trials(tree: Tree, size: str, sets: Sequence[str] = (), repeats: int | None 
                 found += [_trial(plan, case_name, cell_name, n, often) for n in range(1, often + 1)]
     if not found:
         raise BadInput(f"--set {' --set '.join(sets)}: leaves nothing of the plan's matrix: choose among its values")
+    _check_names(found, tree.place)
     _check_references(found, tree.place)
     return found
 
@@ -82,6 +84,13 @@ def referred(trial: TrialPlan, among: Sequence[TrialPlan]) -> list[TrialPlan]:
     """The trials whose speed a trial's rates are parts of."""
     cases = {phase.rate.case for phase in trial.plan.workload.phases if isinstance(phase.rate, RateOf)}
     return [other for other in among if other.case in cases and other.cell == trial.cell]
+
+
+def _check_names(found: Sequence[TrialPlan], place: Place) -> None:
+    """Each trial has a directory of its own."""
+    for name, often in Counter(trial.name for trial in found).items():
+        if often > 1:
+            raise BadInput(f"{place}: {often} trials are called '{name}': give cases and values that read differently")
 
 
 def _check_references(found: Sequence[TrialPlan], place: Place) -> None:
@@ -131,12 +140,22 @@ def _axis(path: str, values: Tree) -> Cell:
             f"{values.place}: key 'matrix' must map dotted keys to lists of values, such as "
             "{broker.settings.durability: [full, normal]}"
         )
+    for leaf in values.value:
+        if path == brokers.AXIS and not _is_broker(leaf.plain()):
+            raise BadInput(
+                f"{leaf.place}: a value of '{path}' in a matrix is a mapping with `kind`, and perhaps `settings`"
+            )
     return [(path, leaf) for leaf in values.value]
+
+
+def _is_broker(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("kind"), str) and isinstance(row.get("settings", {}), dict)
 
 
 def _contradicted(cell: Cell, whole: Tree) -> bool:
     """Whether --set, or another axis, has made a value of the cell another one: then the cell is not asked for."""
-    return any(not _keeps(get(whole, path).plain(), leaf.plain()) for path, leaf in cell)
+    found = [(get(whole, path), leaf) for path, leaf in cell]
+    return any(there is None or not _keeps(there.plain(), leaf.plain()) for there, leaf in found)
 
 
 def _keeps(found: Any, asked: Any) -> bool:

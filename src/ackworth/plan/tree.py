@@ -65,6 +65,8 @@ for _tag, _regexp, _first in (
     ("tag:yaml.org,2002:float", r"^[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?$", "-+0123456789"),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_regexp), list(_first))
+# YAML 1.1 would read 010 as 8.
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value.replace("_", "")))
 
 
 def parse(text: str, file: str) -> Tree:
@@ -84,6 +86,8 @@ def parse(text: str, file: str) -> Tree:
         raise BadInput(f"{Place(file, line)}: not YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise BadInput(f"{file}: not YAML: {str(error).splitlines()[0]}") from error
+    except RecursionError:
+        raise BadInput(f"{file}: a value is inside of itself, or of too many others: write it out") from None
 
 
 def load(path: Path) -> Tree:
@@ -111,7 +115,10 @@ def _tree(loader: yaml.SafeLoader, node: yaml.Node, file: str) -> Tree:
         return Tree(children, place)
     if isinstance(node, yaml.SequenceNode):
         return Tree([_tree(loader, child, file) for child in node.value], place)
-    return Tree(loader.construct_object(node), place)
+    try:
+        return Tree(loader.construct_object(node), place)
+    except (ValueError, KeyError):
+        raise BadInput(f"{place}: {node.value!r} is not of the kind that its tag says: leave the tag away") from None
 
 
 def plant(value: Any, place: Place) -> Tree:
@@ -134,11 +141,12 @@ def overlay(base: Tree, over: Tree) -> Tree:
     return replace(base, value=merged)
 
 
-def get(base: Tree, path: str) -> Tree:
-    """The value at a dotted key, which is there."""
+def get(base: Tree, path: str) -> Tree | None:
+    """The value at a dotted key; None if there is none."""
     head, _, rest = path.partition(".")
-    child = base.value[int(head)] if isinstance(base.value, list) else (base.mapping or {})[head]
-    return get(child, rest) if rest else child
+    items = {str(i): item for i, item in enumerate(base.value)} if isinstance(base.value, list) else base.mapping
+    child = (items or {}).get(head)
+    return get(child, rest) if rest and child is not None else child
 
 
 def put(base: Tree, path: str, leaf: Tree) -> Tree:

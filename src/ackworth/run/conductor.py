@@ -11,6 +11,7 @@ Whatever goes wrong on the way becomes a problem in `end.json`, and the verdict 
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 import random
 import time
@@ -365,12 +366,12 @@ class Conductor:
         with self._log.phase("drain"):
             self._start_consumers()
             self._well_at = time.monotonic()
-            seen, since = -1, time.monotonic()
+            seen, since = -1, math.inf  # since when it is quiet: not yet
             while time.monotonic() - since < drain.quiet:
                 self._tick("drain")
                 rows = self._watch.rows(DELIVERED)
-                if rows != seen or not self._consumers_are_idle():
-                    seen, since = rows, time.monotonic()
+                is_quiet = rows == seen and self._consumers_are_idle()
+                seen, since = rows, min(since, time.monotonic()) if is_quiet else math.inf
                 if time.monotonic() > deadline:
                     self._notes.append(f"the drain was given up after {drain.limit:g} s, while messages still came")
                     return False
