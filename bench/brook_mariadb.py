@@ -5,7 +5,7 @@
 The sketch does what that design does and nothing else: a send is a place from Redis, or from a row of the topic, and
 a row committed; a pull locks the row of the group, adds a row of the log for each message, and commits; an ack
 changes those rows. Every commit is synced. Bodies of 128 bytes. Producing: 20 threads of one process, one message
-after the other. Consuming: 3 processes.
+after the other. Consuming: 3 processes, each with one thread that pulls, or with the 5 threads that handlers have.
 Contestants run right after each other in each round; rates and ratios are the medians of the rounds.
 """
 
@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 # This directory comes last: its redis.py is not the client.
 sys.path.append(sys.path.pop(0))
@@ -30,10 +30,11 @@ import redis
 from contests import Contest, hold
 from servers import HOST, MariaDb, Redis, free_ports
 
-from brook import Brook
+from brook import Brook, Message
 
 BODY = bytes(range(128))
-PRODUCERS, CLIENTS = 20, 3
+PRODUCERS, CLIENTS, HANDLERS = 20, 3, 5
+LOOK = 0.02  # seconds between two looks whether all is done
 
 SKETCH = (
     "CREATE TABLE topic (name VARCHAR(64) PRIMARY KEY, last_offset BIGINT NOT NULL)",
@@ -61,6 +62,9 @@ class Place(NamedTuple):
 
     def connect(self) -> Any:
         return pymysql.connect(host=HOST, port=self.port, user="root", database=self.database)
+
+
+Client: TypeAlias = Callable[[Place, int], None]  # with batches of so many
 
 
 def in_threads(seconds: float, new_sender: Callable[[], Callable[[], object]]) -> float:
@@ -122,7 +126,7 @@ def brook_produce_with_redis(place: Place, seconds: float) -> float:
     return brook_produce(place, seconds, f"?redis={HOST}:{place.redis_port}")
 
 
-def in_processes(work: Callable[[Place, int], None], place: Place, batch: int, messages: int) -> float:
+def in_processes(work: Client, place: Place, batch: int, messages: int) -> float:
     """Messages a second that CLIENTS processes have consumed together."""
     context = multiprocessing.get_context("spawn")
     ready, go = context.Semaphore(0), context.Event()
@@ -139,7 +143,7 @@ def in_processes(work: Callable[[Place, int], None], place: Place, batch: int, m
     return messages / (time.perf_counter() - begin)
 
 
-def consume(work: Callable[[Place, int], None], place: Place, batch: int, ready: Any, go: Any) -> None:
+def consume(work: Client, place: Place, batch: int, ready: Any, go: Any) -> None:
     place.connect().close()
     ready.release()
     go.wait()
@@ -172,6 +176,14 @@ def sketch_client(place: Place, batch: int) -> None:
         db.commit()
 
 
+def sketch_handlers(place: Place, batch: int) -> None:
+    threads = [threading.Thread(target=sketch_client, args=(place, batch)) for _ in range(HANDLERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def brook_client(place: Place, batch: int) -> None:
     with Brook(place.url) as mq:
         while received := mq.receive("g", max_messages=batch):
@@ -179,23 +191,35 @@ def brook_client(place: Place, batch: int) -> None:
             mq.ack(received)
 
 
-def sketch_consume(place: Place, batch: int, messages: int) -> float:
+def brook_handlers(place: Place, batch: int) -> None:
+    with Brook(place.url) as mq:
+
+        @mq.consumer(group="g", threads=HANDLERS, batch=batch)
+        def handle(messages: list[Message]) -> None:
+            assert len(messages) <= batch
+
+        while mq.lag("g"):
+            time.sleep(LOOK)
+
+
+def sketch_consume(client: Client, place: Place, batch: int, messages: int) -> float:
     with contextlib.closing(place.connect()) as db, db.cursor() as cursor:
         cursor.executemany(ADD, [(n + 1, BODY) for n in range(messages)])
         db.commit()
-    return in_processes(sketch_client, place, batch, messages)
+    return in_processes(client, place, batch, messages)
 
 
-def brook_consume(place: Place, batch: int, messages: int) -> float:
+def brook_consume(client: Client, place: Place, batch: int, messages: int) -> float:
     with Brook(place.url) as mq:
         mq.append(["t"] * messages, [BODY] * messages)
         mq.subscribe("g")
-    return in_processes(brook_client, place, batch, messages)
+    return in_processes(client, place, batch, messages)
 
 
 def contests(seconds: float, messages: int) -> list[Contest[Place]]:
-    by_redis, by_row, pull_10, pull_1000 = (
+    by_redis, by_row, pull_10, pull_1000, handle_10 = (
         "sketch, place from Redis", "sketch, place from a row", "sketch, pulls of 10", "sketch, pulls of 1000",
+        "sketch, 5 threads a client, 10 each",
     )  # fmt: skip
     few = messages // 10
     return [
@@ -203,10 +227,17 @@ def contests(seconds: float, messages: int) -> list[Contest[Place]]:
         Contest(by_row, lambda p: sketch_by_row(p, seconds)),
         Contest("Brook, send", lambda p: brook_produce(p, seconds), by_redis, 5),
         Contest("Brook with Redis, send", lambda p: brook_produce_with_redis(p, seconds), by_redis, 5),
-        Contest(pull_10, lambda p: sketch_consume(p, 10, few)),
-        Contest("Brook, receives of 10", lambda p: brook_consume(p, 10, few), pull_10),
-        Contest(pull_1000, lambda p: sketch_consume(p, 1000, messages)),
-        Contest("Brook, receives of 1000", lambda p: brook_consume(p, 1000, messages), pull_1000, 5),
+        Contest(pull_10, lambda p: sketch_consume(sketch_client, p, 10, few)),
+        Contest("Brook, receives of 10", lambda p: brook_consume(brook_client, p, 10, few), pull_10),
+        Contest(pull_1000, lambda p: sketch_consume(sketch_client, p, 1000, messages)),
+        Contest("Brook, receives of 1000", lambda p: brook_consume(brook_client, p, 1000, messages), pull_1000, 5),
+        Contest(handle_10, lambda p: sketch_consume(sketch_handlers, p, 10, messages // 2)),
+        Contest(
+            "Brook, handlers of 10, 5 a client",
+            lambda p: brook_consume(brook_handlers, p, 10, messages // 2),
+            handle_10,
+            5,
+        ),
     ]
 
 

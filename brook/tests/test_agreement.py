@@ -71,13 +71,16 @@ class Side:
             for offset, (body, extra) in enumerate(zip(p.bodies, p.all_extras, strict=True), p.first)
         )
 
-    def claim(self, request: ClaimRequest, wanted: Sequence[str] | None) -> Any:
+    def claim(self, request: ClaimRequest, wanted: Sequence[str] | None, done: Sequence[int]) -> Any:
+        """done: the numbers of claims that are over."""
         ids = None if wanted is None else frozenset(map(self.id, wanted))
-        claimed = self.store.claim(request._replace(topics=ids))
-        if claimed is None:
-            return None
-        self.receipts.append(claimed)
-        pieces = self.store.read(claimed.receipt)
+        over = [self.receipts[number - 1].receipt for number in done]
+        held, claimed = self.store.ack_and_claim(over, request._replace(topics=ids))
+        self.receipts += claimed
+        found = self.store.read([each.receipt for each in claimed])
+        return held, [self._told(each, pieces) for each, pieces in zip(claimed, found, strict=True)]
+
+    def _told(self, claimed: Claimed, pieces: Sequence[Piece]) -> Any:
         keys = {(self.names()[t], key): w for (t, key), w in self.store.waiting_keys(claimed.receipt).items()}
         return claimed[1:], self.shown(pieces), keys
 
@@ -159,16 +162,28 @@ class Agreement(RuleBasedStateMachine):
         wanted=st.none() | st.lists(topics, unique=True, min_size=1),
         limit=st.integers(1, 6),
         client=st.sampled_from([*CLIENTS, dead(CLIENTS[0])]),  # one of them crashes at once
+        threads=st.integers(1, 3).map(lambda count: tuple("xyz"[:count])),
         most=st.none() | st.integers(1, 3),
+        data=st.data(),
     )
-    def claim(self, group: str, wanted: list[str] | None, limit: int, client: str, most: int | None) -> None:
-        request = ClaimRequest(group, None, limit, client, self.now, LEASE, "thread", most)
-        self.all(lambda side: side.claim(request, wanted))
+    def claim(
+        self,
+        group: str,
+        wanted: list[str] | None,
+        limit: int,
+        client: str,
+        threads: tuple[str, ...],
+        most: int | None,
+        data: st.DataObject,
+    ) -> None:
+        done = self._some_claims(data)
+        request = ClaimRequest(group, None, limit, client, self.now, LEASE, threads, most)
+        self.all(lambda side: side.claim(request, wanted, done))
 
     @rule(data=st.data())
     def ack(self, data: st.DataObject) -> None:
-        if number := self._some_claim(data):
-            self.all(lambda side: side.store.ack(side.receipts[number - 1].receipt, self.now))
+        numbers = self._some_claims(data)
+        self.all(lambda side: side.store.ack([side.receipts[number - 1].receipt for number in numbers], self.now))
 
     @rule(data=st.data(), wait=st.none() | st.floats(0, 8), part=st.integers(1, 3), finished=st.booleans())
     def settle(self, data: st.DataObject, wait: float | None, part: int, finished: bool) -> None:
@@ -179,7 +194,7 @@ class Agreement(RuleBasedStateMachine):
                 receipt = side.receipts[number - 1].receipt
                 setbacks = [
                     Setback(Range(p.topic, p.first, min(part, p.messages), p.attempts), due, "because", p.keys[0])
-                    for p in side.store.read(receipt)
+                    for p in side.store.read([receipt])[0]
                 ]
                 return side.store.settle(receipt, setbacks, self.now, finished=finished)
 
@@ -240,6 +255,10 @@ class Agreement(RuleBasedStateMachine):
         count = len(self.sides[0].receipts)
         return data.draw(st.integers(1, count)) if count else 0
 
+    def _some_claims(self, data: st.DataObject) -> list[int]:
+        count = len(self.sides[0].receipts)
+        return data.draw(st.lists(st.integers(1, count), max_size=3)) if count else []
+
 
 def _answer(act: Callable[[Side], Any], side: Side) -> Any:
     try:
@@ -277,8 +296,8 @@ def new_sqlite(tmp_path: Path) -> Callable[..., Store]:
 class ForgetsAttempts(SqliteStore):
     """The second time counts as the first."""
 
-    def read(self, receipt: int) -> list[Piece]:
-        return [piece._replace(attempts=1) for piece in super().read(receipt)]
+    def read(self, receipts: Sequence[int]) -> list[list[Piece]]:
+        return [[piece._replace(attempts=1) for piece in pieces] for pieces in super().read(receipts)]
 
 
 @pytest.mark.real

@@ -60,13 +60,14 @@ class OneOffsetForAll(SqliteStore):
 
 
 class SwapsBodies(SqliteStore):
-    def read(self, receipt: int) -> list[Piece]:
+    def read(self, receipts: Sequence[int]) -> list[list[Piece]]:
         return [
-            p._replace(data=b"".join(reversed(unpack(p.data, p.messages, p.sizes))), sizes=p.sizes and p.sizes[::-1])
-            if p.messages > 1
-            else p
-            for p in super().read(receipt)
+            [self._swapped(piece) if piece.messages > 1 else piece for piece in each] for each in super().read(receipts)
         ]
+
+    def _swapped(self, piece: Piece) -> Piece:
+        bodies = b"".join(reversed(unpack(piece.data, piece.messages, piece.sizes)))
+        return piece._replace(data=bodies, sizes=piece.sizes and piece.sizes[::-1])
 
 
 class AlwaysEarliest(SqliteStore):
@@ -83,12 +84,25 @@ class CreatesGroups(SqliteStore):
 
 
 class IgnoresLimit(SqliteStore):
-    def claim(self, request: ClaimRequest) -> Claimed | None:
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(limit=1000))
 
 
+class OneBatchForAll(SqliteStore):
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
+        return super().claim(request._replace(limit=request.limit * len(request.threads), threads=request.threads[:1]))
+
+
+class AcksByItself(SqliteStore):
+    """The ack stays if the claim fails."""
+
+    def ack_and_claim(self, receipts: Sequence[int], request: ClaimRequest) -> tuple[list[int], list[Claimed]]:
+        held = self.ack(receipts, request.now)
+        return held, super().ack_and_claim([], request)[1]
+
+
 class StarvesTopics(SqliteStore):
-    def claim(self, request: ClaimRequest) -> Claimed | None:
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
         self._turns.clear()
         return super().claim(request)
 
@@ -98,23 +112,28 @@ class ReadsAllAlong(SqliteStore):
 
     last = 0
 
-    def read(self, receipt: int) -> list[Piece]:
-        ReadsAllAlong.last, receipt = receipt, ReadsAllAlong.last or receipt
-        return super().read(receipt)
+    def read(self, receipts: Sequence[int]) -> list[list[Piece]]:
+        ReadsAllAlong.last, receipt = receipts[-1], ReadsAllAlong.last or receipts[-1]
+        return super().read([receipt])
 
 
 class ForgetsAcks(SqliteStore):
-    def ack(self, receipt: int, now: float) -> int:
-        return sum(piece.messages for piece in self.read(receipt))
+    def ack(self, receipts: Sequence[int], now: float) -> list[int]:
+        return [sum(piece.messages for piece in pieces) for pieces in self.read(receipts)]
+
+
+class TellsEachTheSum(SqliteStore):
+    def ack(self, receipts: Sequence[int], now: float) -> list[int]:
+        return [sum(super().ack(receipts, now))] * len(receipts)
 
 
 class NoLeases(SqliteStore):
-    def claim(self, request: ClaimRequest) -> Claimed | None:
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(now=request.now + 10 * request.lease))
 
 
 class ImmortalClients(SqliteStore):
-    def claim(self, request: ClaimRequest) -> Claimed | None:
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(client=OTHER))
 
 
@@ -128,7 +147,7 @@ class OneGroup(SqliteStore):
     def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
         super().subscribe("g", topics, start, **options)
 
-    def claim(self, request: ClaimRequest) -> Claimed | None:
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(group="g"))
 
 
@@ -163,7 +182,7 @@ class ForgetsTheDead(SqliteStore):
 
 
 class NeverGivesUp(SqliteStore):
-    def claim(self, request: ClaimRequest) -> Claimed | None:
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(max_attempts=None))
 
 
@@ -243,7 +262,11 @@ DEFECTS: dict[str, type[Store]] = {
     "claims_respect_limit_and_topics": IgnoresLimit,
     "every_topic_gets_its_turn": StarvesTopics,
     "nobody_gets_anothers_messages": ReadsAllAlong,
+    "each_thread_gets_a_batch": OneBatchForAll,
     "acked_is_over": ForgetsAcks,
+    "acks_at_once_are_told_apart": TellsEachTheSum,
+    "an_ack_and_a_claim_are_done_together": AcksByItself,
+    "an_ordered_topic_is_one_threads": NoOrder,
     "a_lease_protects_until_it_is_over": NoLeases,
     "a_dead_clients_messages_go_on_at_once": ImmortalClients,
     "handed_back_is_free_at_once": HandsBackAll,

@@ -74,6 +74,7 @@ def test_what_is_secret_is_not_shown(url: str, shown: str) -> None:
     [
         ("redis://:secret@", "no host in it"),
         ("redis://ann:secret@host:port", "its host, port or options cannot be read"),
+        ("redis://ann:secret@a..b", "its host, port or options cannot be read"),
         ("redis://ann:1/secret@host", "in a password, write / as %2F"),
         ("redis://ann:1#secret@host", "in a password, write / as %2F"),
         ("redis://[ann:secret@host", "not a URL"),
@@ -102,5 +103,7 @@ def test_every_kind_can_be_attached_to_by_its_scheme() -> None:
     for broker in ours:
         assert isinstance(broker, Attachable), broker.name
         assert all(registry.attachable(f"{scheme}://host") is broker for scheme in broker.schemes)
-    with pytest.raises(BadInput, match=r"--attach pigeon://…: no broker is reached so: say one of .*redis://"):
+    with pytest.raises(BadInput, match=r"--attach pigeon://…: no broker is reached so: begin with one of .*redis://"):
         registry.attachable("pigeon://ann:secret@host")
+    with pytest.raises(BadInput, match=r"^--attach: no broker is reached so: begin with one of"):
+        registry.attachable("redis:s3cret@host")

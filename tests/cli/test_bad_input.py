@@ -66,6 +66,22 @@ def test_an_unknown_size_is_refused_by_the_parser(capsys: pytest.CaptureFixture[
     assert "invalid choice: 'huge'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--seed", "-1"], "'-1' is no whole number of at least 0"),
+        (["--repeats", "0"], "no whole number of at least 1"),
+    ],
+)
+def test_numbers_that_are_none_are_refused_by_the_parser(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "reboot", *arguments])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
 def test_a_directory_that_holds_something_is_not_written_over(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

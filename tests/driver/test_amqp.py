@@ -285,6 +285,22 @@ def test_a_receiver_of_a_broken_connection_is_lost(says: Says, words: bytes) -> 
             receiver.receive(10, drivers.PATIENCE)
 
 
+@pytest.mark.parametrize(
+    ("tune", "then", "why"),
+    [
+        (command(Method.CONNECTION_TUNE, bytes(3), channel=0), b"", "a method says less than it must"),
+        (WELCOME[1], command(Method.CHANNEL_CLOSE, b"\2\x12\2no\0\0\0\0"), "530 no"),
+    ],
+)
+@pytest.mark.parametrize("open_one", [amqp.Sender, lambda address, topics, i: amqp.Receiver(address, topics, "g", i)])
+def test_one_that_does_not_let_us_begin_is_lost(
+    tune: bytes, then: bytes, why: str, open_one: Callable[..., object]
+) -> None:
+    welcome = b"".join((WELCOME[0], tune, *WELCOME[2:], then))
+    with scripted.says((b"AMQP", welcome)) as address, pytest.raises(ConnectionLost, match=why):
+        open_one({**address, **NOBODY}, TOPICS, 0)
+
+
 def test_a_broker_without_heartbeats_is_lost_but_hears_ours() -> None:
     heard: list[bytes] = []
 

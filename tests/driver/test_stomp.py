@@ -269,6 +269,15 @@ def test_one_that_does_not_let_us_in_is_lost(monkeypatch: pytest.MonkeyPatch, wo
         stomp.prepare(at(address), TOPICS, GROUPS)
 
 
+def test_one_that_does_not_answer_is_not_waited_for_when_all_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stomp, "_ANSWER_WITHIN", 0.2)
+    with (
+        scripted.says(CONNECTED, (b"what is never said", b"")) as address,
+        pytest.raises(ConnectionLost, match="no answer in time"),
+    ):
+        stomp.remove(at(address), TOPICS, GROUPS)
+
+
 def test_nobody_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -1,7 +1,8 @@
 """Handlers: a function is called with batches until the consumer is stopped.
 
 1. Each thread claims a batch, calls the handler and settles the batch: acked if the handler returns, tried
-   again later if it raises or returns a Refusal.
+   again later if it raises or returns a Refusal. Where the thread goes on, the ack and the claim of its next batch
+   are one transaction, which it shares with the threads that are as far.
 2. A keeper thread renews the leases of the batches that are being handled. One that has been with the
    handler for longer than the time-out is refused in its place, so that others get it; what the handler
    says of it afterwards is not heard. The handler's thread is busy until it returns: nobody can stop it.
@@ -12,9 +13,10 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from brook.alerts import Alert, Alerts, Kind
-from brook.errors import BrookError, LeaseLost
+from brook.errors import BrookError, Forbidden, LeaseLost
 from brook.model import Batch, Message, Refusal
 from brook.receiving import Receiver, Wanted
 from brook.workers import Handler, Workers, log
@@ -64,7 +66,7 @@ class Consumer:
         self._alerts = alerts
         self._handling: dict[int, _Handled] = {}  # by receipt
         self._lock = threading.Lock()
-        self._workers = Workers(f"brook-{group}", threads, self.step)
+        self._workers = Workers(f"brook-{group}", threads, self.work)
         self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
 
     def __call__(self, messages: list[Message]) -> Refusal | None:
@@ -91,11 +93,36 @@ class Consumer:
 
     def step(self) -> bool:
         """Handle one batch; False if there was none."""
-        manner = self._manner()
-        wanted = Wanted(self.group, self._topics, manner.batch, len(manner.ladder) + 1)
-        batch = self._receiver.receive(wanted, wait=0.0)
-        if batch.claimed is None:
-            return False
+        batch = self._receiver.receive(self._wanted(), wait=0.0)
+        if batch and (done := self._handle(batch)):
+            self._ack(done)
+        return bool(batch)
+
+    def work(self) -> bool:
+        """Handle batches until there are no more, or it is told to stop; False if there were none."""
+        batch: Batch | None = self._receiver.receive(self._wanted(), wait=0.0)
+        found = bool(batch)
+        while batch:
+            batch = self._next(self._handle(batch))
+        return found
+
+    def _next(self, done: _Handled | None) -> Batch | None:
+        """Ack what is done, and claim unless it is told to stop."""
+        stopping = self._workers.stopping.is_set()
+        if done is None:
+            return None if stopping else self._receiver.receive(self._wanted(), wait=0.0)
+        if stopping:
+            self._ack(done)
+            return None
+        try:
+            return self._receiver.ack_and_receive(done.batch, self._wanted(), partial(self._alert_lost, done))
+        except Forbidden:
+            self._ack(done)
+            raise
+
+    def _handle(self, batch: Batch) -> _Handled | None:
+        """The batch if it is to be acked; None if it is settled already."""
+        assert batch.claimed is not None, "what has messages was claimed"
         receipt = batch.claimed.receipt
         with self._lock:
             self._handling[receipt] = _Handled(batch, self._clock(), threading.current_thread().name)
@@ -104,10 +131,18 @@ class Consumer:
         except BaseException:
             self._take(receipt)  # nobody renews it any more
             raise
-        if handled := self._take(receipt):
-            self._note_slow(handled)
-            self._settle(handled, refusal)
-        return True
+        handled = self._take(receipt)
+        if handled is None:
+            return None
+        self._note_slow(handled)
+        if refusal is None:
+            return handled
+        self._refuse(handled, refusal)
+        return None
+
+    def _wanted(self) -> Wanted:
+        manner = self._manner()
+        return Wanted(self.group, self._topics, manner.batch, len(manner.ladder) + 1)
 
     def tend(self) -> None:
         """Say that we are there, renew the leases of what is being handled, and refuse what has been for too long."""
@@ -122,7 +157,7 @@ class Consumer:
             elif self._take(receipt):
                 cause = f"timed out: the handler took longer than {timeout:g} s"
                 self._alert("timeout", handled, cause)
-                self._settle(handled, Refusal(cause))
+                self._refuse(handled, Refusal(cause))
 
     def _call(self, batch: Batch) -> Refusal | None:
         try:
@@ -136,14 +171,14 @@ class Consumer:
         with self._lock:
             return self._handling.pop(receipt, None)
 
-    def _settle(self, handled: _Handled, refusal: Refusal | None) -> None:
-        if refusal is None:
-            self._guarded(handled, self._receiver.ack, handled.batch)
-        else:
-            log.warning("group %r: %d messages refused: %s", self.group, len(handled.batch), refusal.cause)
-            self._guarded(handled, self._refuse, handled, refusal)
+    def _ack(self, handled: _Handled) -> None:
+        self._guarded(handled, self._receiver.ack, handled.batch)
 
     def _refuse(self, handled: _Handled, refusal: Refusal) -> None:
+        log.warning("group %r: %d messages refused: %s", self.group, len(handled.batch), refusal.cause)
+        self._guarded(handled, self._put_off, handled, refusal)
+
+    def _put_off(self, handled: _Handled, refusal: Refusal) -> None:
         ladder = self._manner().ladder
         dead = self._receiver.refuse(handled.batch, refusal.cause, refusal.messages, ladder)
         if dead:
@@ -154,7 +189,10 @@ class Consumer:
         try:
             act(*arguments)
         except LeaseLost as error:
-            self._alert("lost", handled, str(error))
+            self._alert_lost(handled, error)
+
+    def _alert_lost(self, handled: _Handled, error: LeaseLost) -> None:
+        self._alert("lost", handled, str(error))
 
     def _note_slow(self, handled: _Handled) -> None:
         spent = self._clock() - handled.since

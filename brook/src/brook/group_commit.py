@@ -17,33 +17,39 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 from brook.errors import BrookError, Forbidden, StoreFailed
 from brook.packing import Body, Extra, Run, pack
 
 NAP = 0.05
 
+Result = TypeVar("Result")
 
-class _Send:
-    """What one thread wants stored, and the offsets or the error that it is waiting for."""
 
-    __slots__ = ("asleep", "error", "neighbour", "offsets", "thread")
+class Waiter(Generic[Result]):
+    """What one thread wants done, and the result or the error that it is waiting for."""
+
+    __slots__ = ("asleep", "error", "neighbour", "result", "thread")
 
     def __init__(self) -> None:
-        self.offsets: list[int] | None = None
+        self.result: Result | None = None
         self.error: BrookError | None = None
-        self.neighbour: _Send | None = None  # the next to be woken
+        self.neighbour: Waiter[Result] | None = None  # the next to be woken
         self.thread = threading.current_thread().name
         self.asleep = threading.Lock()
         self.asleep.acquire()
 
     @property
     def settled(self) -> bool:
-        return self.offsets is not None or self.error is not None
+        return self.result is not None or self.error is not None
 
     def wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # somebody else was faster
             self.asleep.release()
+
+
+_Send: TypeAlias = Waiter[list[int]]  # the first offset of each run
 
 
 class _SendOne(_Send):
@@ -62,13 +68,73 @@ class _SendRuns(_Send):
         self.runs = runs
 
 
-class GroupCommit:
-    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "") -> None:
-        self._append = append
-        self._process = process
-        self._queue: deque[_Send] = deque()
+class Turns(Generic[Result]):
+    """Who does it for all that wait."""
+
+    def __init__(self) -> None:
+        self._queue: deque[Waiter[Result]] = deque()
         self._turn = threading.Lock()
         self._waking = False
+
+    def _settle(self, send: Waiter[Result]) -> Result:
+        self._queue.append(send)
+        try:
+            if self._waking:
+                send.asleep.acquire(timeout=NAP)
+            while not send.settled:
+                if self._turn.acquire(blocking=False):
+                    self._take_turn(send)
+                else:
+                    send.asleep.acquire(timeout=NAP)
+        finally:
+            self._wake_after(send)
+        if send.result is None:
+            raise send.error or AssertionError("settled without a result")
+        return send.result
+
+    def _take_turn(self, mine: Waiter[Result]) -> None:
+        try:
+            if not mine.settled:
+                sends = [self._queue.popleft() for _ in range(len(self._queue))]
+                self._waking = len(sends) > 1
+                for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
+                    send.neighbour = neighbour
+                self._do_all(sends)
+        finally:
+            self._turn.release()
+
+    def _wake_after(self, send: Waiter[Result]) -> None:
+        if send.neighbour is not None:
+            send.neighbour.wake()
+            return
+        self._waking = False
+        self._wake_first()
+
+    def _wake_first(self) -> None:
+        if self._queue:
+            # It may be taken by another's turn between a look and a grasp.
+            with contextlib.suppress(IndexError):
+                self._queue[0].wake()
+
+    def _settle_all(self, waiting: Sequence[Waiter[Result]]) -> None:
+        """Give each its result or its error; what is raised, all others are told."""
+        raise NotImplementedError
+
+    def _do_all(self, waiting: Sequence[Waiter[Result]]) -> None:
+        try:
+            self._settle_all(waiting)
+        except BaseException as error:
+            for each in waiting:
+                if not each.settled:
+                    each.error = _for_others(error)
+            raise
+
+
+class GroupCommit(Turns[list[int]]):
+    def __init__(self, append: Callable[[list[Run]], list[int]], process: str = "") -> None:
+        super().__init__()
+        self._append = append
+        self._process = process
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
@@ -84,48 +150,11 @@ class GroupCommit:
         """Store the runs; the first offset of each."""
         return self._settle(_SendRuns(runs)) if runs else []
 
-    def _settle(self, send: _Send) -> list[int]:
-        self._queue.append(send)
-        try:
-            if self._waking:
-                send.asleep.acquire(timeout=NAP)
-            while not send.settled:
-                if self._turn.acquire(blocking=False):
-                    self._take_turn(send)
-                else:
-                    send.asleep.acquire(timeout=NAP)
-        finally:
-            self._wake_after(send)
-        if send.offsets is None:
-            raise send.error or AssertionError("settled without a result")
-        return send.offsets
-
-    def _take_turn(self, mine: _Send) -> None:
-        try:
-            if not mine.settled:
-                sends = [self._queue.popleft() for _ in range(len(self._queue))]
-                self._waking = len(sends) > 1
-                for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
-                    send.neighbour = neighbour
-                _commit(sends, self._append, self._process)
-        finally:
-            self._turn.release()
-
-    def _wake_after(self, send: _Send) -> None:
-        if send.neighbour is not None:
-            send.neighbour.wake()
-            return
-        self._waking = False
-        self._wake_first()
-
-    def _wake_first(self) -> None:
-        if self._queue:
-            # It may be taken by another's turn between a look and a grasp.
-            with contextlib.suppress(IndexError):
-                self._queue[0].wake()
+    def _settle_all(self, waiting: Sequence[_Send]) -> None:
+        _commit(waiting, self._append, self._process)
 
 
-def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
+def _commit(sends: Sequence[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
     parts = _packed(sends, process)
     try:
         firsts = iter(append([run for _, runs in parts for run in runs]))
@@ -137,20 +166,16 @@ def _commit(sends: list[_Send], append: Callable[[list[Run]], list[int]], proces
             for send in sends:
                 _commit([send], append, process)
         return
-    except BaseException as error:
-        for send in sends:
-            send.error = _for_others(error)
-        raise
     for theirs, runs in parts:
         offsets = list(itertools.islice(firsts, len(runs)))
         if isinstance(theirs[0], _SendRuns):
-            theirs[0].offsets = offsets
+            theirs[0].result = offsets
         else:
             for offset, one in enumerate(theirs, offsets[0]):
-                one.offsets = [offset]
+                one.result = [offset]
 
 
-def _packed(sends: list[_Send], process: str) -> list[tuple[list[_Send], list[Run]]]:
+def _packed(sends: Sequence[_Send], process: str) -> list[tuple[list[_Send], list[Run]]]:
     """Those who send, with their runs: the single messages of a topic together."""
     by_topic: dict[int, list[_SendOne]] = {}
     parts: list[tuple[list[_Send], list[Run]]] = []

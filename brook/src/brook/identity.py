@@ -6,6 +6,7 @@ the process started tells it from a later process with the same pid. A client of
 never called dead: its lease tells.
 """
 
+import functools
 import os
 import socket
 import uuid
@@ -36,6 +37,12 @@ def is_dead(client: str) -> bool:
 
 def _place() -> str:
     """Where pids mean the same; empty on a system that does not tell."""
+    return _place_of(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _place_of(pid: int) -> str:
+    """Of this process, which never moves to another; a fork of it may have."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}-{(_PROC / 'self/ns/pid').readlink()}"

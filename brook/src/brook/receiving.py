@@ -1,6 +1,5 @@
 """From claims to batches: what a group is handed, what it passes over, and how a batch ends."""
 
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from brook.model import Batch, Claimed, Message
 from brook.packing import Extra, Piece, pick
 from brook.retrying import behind, refused
 from brook.settings import LiveSettings
+from brook.sharing import Outcome, Sharing
 from brook.stores.base import ClaimRequest, Store
 from brook.topics import Topics
 from brook.workers import FIRST_NAP, LONGEST_NAP
@@ -31,23 +31,23 @@ class Receiver:
         self.client = client
         self._settings = settings
         self._clock = clock
+        self._shared: dict[str, Sharing] = {}  # by group
 
     def receive(self, wanted: Wanted, wait: float) -> Batch:
-        ids = None if wanted.topics is None else frozenset(self._topics.ids(list(wanted.topics)))
-        end, nap = time.monotonic() + wait, FIRST_NAP
-        while not (batch := self._claim(wanted, ids)):
-            if batch.claimed is not None:  # all of it was deleted, or is to be passed over
-                self.ack(batch)
-            elif (left := end - time.monotonic()) <= 0:
-                break
-            else:
-                time.sleep(min(nap, left))
-                nap = min(nap * 2, LONGEST_NAP)
-        return batch
+        return self._awaited(self._batch(wanted, self._claim(wanted)), wanted, wait)
 
     def ack(self, batch: Batch) -> None:
         if batch.claimed is not None:
-            self._require_held(batch, self._store.ack(batch.claimed.receipt, self._clock()))
+            self._require_held(batch, self._sharing(batch.group).ack(batch.claimed.receipt))
+
+    def ack_and_receive(self, done: Batch, wanted: Wanted, on_lost: Callable[[LeaseLost], None]) -> Batch:
+        """Both in one transaction, of the same group. Forbidden: neither was done."""
+        outcome = self._claim(wanted, done.claimed and done.claimed.receipt)
+        try:
+            self._require_held(done, outcome.held)
+        except LeaseLost as error:
+            on_lost(error)
+        return self._awaited(self._batch(wanted, outcome), wanted, wait=0.0)
 
     def refuse(self, batch: Batch, cause: str, messages: Collection[Message] | None, ladder: Sequence[float]) -> int:
         """How many of the messages are dead now."""
@@ -79,19 +79,33 @@ class Receiver:
         if batch.claimed is not None:
             self._store.renew(batch.claimed.receipt, 0.0)
 
-    def _claim(self, wanted: Wanted, topics: frozenset[int] | None) -> Batch:
+    def _awaited(self, batch: Batch, wanted: Wanted, wait: float) -> Batch:
+        """The batch; or, if nothing of it is left, the next that has something."""
+        end, nap = time.monotonic() + wait, FIRST_NAP
+        while not batch:
+            if batch.claimed is not None:  # all of it was deleted, or is to be passed over
+                self.ack(batch)
+            elif (left := end - time.monotonic()) <= 0:
+                break
+            else:
+                time.sleep(min(nap, left))
+                nap = min(nap * 2, LONGEST_NAP)
+            batch = self._batch(wanted, self._claim(wanted))
+        return batch
+
+    def _claim(self, wanted: Wanted, done: int | None = None) -> Outcome:
+        topics = None if wanted.topics is None else frozenset(self._topics.ids(list(wanted.topics)))
+        lease = self._settings.now.lease
         request = ClaimRequest(
-            wanted.group,
-            topics,
-            wanted.max_messages,
-            self.client,
-            self._clock(),
-            self._settings.now.lease,
-            threading.current_thread().name,
-            wanted.max_attempts,
+            wanted.group, topics, wanted.max_messages, self.client, 0.0, lease, (), wanted.max_attempts
         )
-        claimed = self._store.claim(request)
-        pieces = self._store.read(claimed.receipt) if claimed else []
+        return self._sharing(wanted.group).claim(request, done)
+
+    def _sharing(self, group: str) -> Sharing:
+        return self._shared.get(group) or self._shared.setdefault(group, Sharing(self._store, self._clock))
+
+    def _batch(self, wanted: Wanted, outcome: Outcome) -> Batch:
+        claimed, pieces = outcome.claimed, outcome.pieces
         if claimed and not pieces:
             self._store.skip_deleted(wanted.group)
         self._topics.require({piece.topic for piece in pieces})
@@ -101,7 +115,7 @@ class Receiver:
             pieces = [part for piece in pieces for part in _tagged(piece, frozenset(claimed.tags))]
         return Batch(wanted.group, claimed, tuple(pieces), self._topics.names)
 
-    def _let_wait(self, claimed: Claimed, pieces: list[Piece]) -> tuple[Claimed, list[Piece]]:
+    def _let_wait(self, claimed: Claimed, pieces: Sequence[Piece]) -> tuple[Claimed, Sequence[Piece]]:
         """Put off those that are behind an earlier message of their key."""
         late = behind(pieces, self._store.waiting_keys(claimed.receipt))
         if not late:

@@ -36,10 +36,11 @@ def find(name: str) -> Broker:
 def attachable(url: str) -> Broker:
     """The broker that a URL leads to, by how it begins."""
     known = schemes()
-    scheme = url.partition("://")[0]
+    scheme, there, _ = url.partition("://")
     if scheme not in known:
+        begins = f" {scheme}://…" if there else ""  # what has no scheme may be a secret
         raise BadInput(
-            f"--attach {scheme}://…: no broker is reached so: say one of {', '.join(f'{s}://' for s in known)}"
+            f"--attach{begins}: no broker is reached so: begin with one of {', '.join(f'{s}://' for s in known)}"
         )
     return known[scheme]
 

@@ -88,7 +88,9 @@ def _shown(parts: SplitResult) -> str:
 
 
 def _host(text: str, port: int) -> tuple[str, int]:
+    """Raises ValueError, also for a name that no host can have."""
     found = urlsplit(f"//{text}")
+    (found.hostname or "").encode("idna")
     return found.hostname or "", found.port or port
 
 

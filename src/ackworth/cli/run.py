@@ -40,7 +40,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--size", choices=SIZES, default="small", help="how large: small (default) or as published")
     command.add_argument("--repeats", metavar="N", type=_count, help="how often each trial, instead of the plan's")
     command.add_argument("--out", metavar="DIR", type=Path, help="where the run goes (default: runs/PLAN-TIME)")
-    command.add_argument("--seed", metavar="N", type=int, help="makes everything random the same again")
+    command.add_argument("--seed", metavar="N", type=_seed, help="makes everything random the same again")
     command.add_argument(
         "--attach",
         metavar="URL",
@@ -60,6 +60,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 1")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 0")
     return int(text)
 
 

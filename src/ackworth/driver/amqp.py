@@ -11,6 +11,7 @@ say which message it is about, nor what became of those before it.
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from ackworth.driver.codec.amqp_receiving import TAG_WIDTH, Block, Census, Deliv
 from ackworth.driver.codec.amqp_sending import CONFIRM_BYTES, Publishes, Unconfirmed, confirms
 from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered, joined
 from ackworth.driver.matrix import Matrix, stacked
-from ackworth.driver.wire import Deadline, reach
+from ackworth.driver.wire import Deadline, lost_if, reach
 from ackworth.model.outcome import Outcome
 
 # Codes with which RabbitMQ gives a message back.
@@ -45,6 +46,7 @@ REASONS = (
     *DEFINITE.values(),
 )
 _BROKE, _NO_AMQP, _CLOSED, _NACKED, _UNCLEAR = 2, 3, 4, 5, 6
+_amqp_or_lost = partial(lost_if, BadFrame, _NO_AMQP)
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _ENDS = (Method.CONNECTION_CLOSE, Method.CHANNEL_CLOSE)
 _UNACKNOWLEDGED = 4096  # messages that a receiver is given before it acknowledges some
@@ -88,11 +90,8 @@ class _Connection:
         self.data = b""  # what has come and is not read yet
         self._beat = float("inf")
         self._heard = self._spoke = time.monotonic()
-        try:
+        with self.closed_if_it_fails(), _amqp_or_lost():
             self._open(address)
-        except BaseException:
-            self.close()
-            raise
 
     def _open(self, address: Address) -> None:
         self.send(GREETING)
@@ -144,6 +143,14 @@ class _Connection:
             raise ConnectionLost(f"no heartbeat for {2 * self._beat:g} s", _BROKE)
         return bool(more)
 
+    @contextlib.contextmanager
+    def closed_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         self.wire.close()
 
@@ -167,7 +174,8 @@ _NOTHING = answered(np.empty(0, np.int64), Outcome.UNKNOWN)
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
-        self._connection.ask([write.SELECT_CONFIRMS], Method.CONFIRM_SELECT_OK)
+        with self._connection.closed_if_it_fails():
+            self._connection.ask([write.SELECT_CONFIRMS], Method.CONFIRM_SELECT_OK)
         self._publishes = Publishes(address["exchange"], topics, self._connection.frame_max)
         self._unconfirmed = Unconfirmed()
 
@@ -229,10 +237,10 @@ class Receiver:
         self._acknowledged = 0  # all up to this tag
         self._census = Census(len(topics), time.monotonic())
         each = max(16, _UNACKNOWLEDGED // len(topics))
-        self._connection.ask([write.prefetch(each)], Method.BASIC_QOS_OK)
-        self._connection.send(
-            b"".join(write.consume(name, f"{i:0{TAG_WIDTH}d}") for i, name in enumerate(self._queues))
-        )
+        consumes = (write.consume(name, f"{i:0{TAG_WIDTH}d}") for i, name in enumerate(self._queues))
+        with self._connection.closed_if_it_fails():
+            self._connection.ask([write.prefetch(each)], Method.BASIC_QOS_OK)
+            self._connection.send(b"".join(consumes))
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         deadline = Deadline(wait)
@@ -289,11 +297,3 @@ def _incoming(blocks: Sequence[Block]) -> Incoming:
         redelivered=np.concatenate([block.redelivered for block in blocks]),
         token=(int(blocks[0].tags[0]), int(blocks[-1].tags[-1])),
     )
-
-
-@contextlib.contextmanager
-def _amqp_or_lost() -> Iterator[None]:
-    try:
-        yield
-    except BadFrame as error:
-        raise ConnectionLost(str(error), _NO_AMQP) from error

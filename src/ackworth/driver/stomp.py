@@ -62,13 +62,20 @@ def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> st
     """STOMP cannot delete a queue; so all that is in it is taken out."""
     for group in groups:
         with contextlib.closing(Receiver(address, topics, group, 0)) as receiver:
-            found = None
-            while found is not None or not receiver.told_empty:
-                found = receiver.receive(_TAKE_OUT, 2 * _ASK_EVERY)
-                if found is not None:
-                    receiver.acknowledge(found)
+            _take_out_all(receiver)
     first, *_, last = [queue for group in groups for queue in _queues(address, group, topics)] * 2
     return f"the queues {first} to {last} are empty, and stay: STOMP cannot delete them, their owner can"
+
+
+def _take_out_all(receiver: "Receiver") -> None:
+    found, deadline = None, Deadline(_ANSWER_WITHIN)
+    while found is not None or not receiver.told_empty:
+        found = receiver.receive(_TAKE_OUT, 2 * _ASK_EVERY)
+        if found is not None:
+            receiver.acknowledge(found)
+            deadline = Deadline(_ANSWER_WITHIN)
+        elif not deadline.left():
+            raise ConnectionLost("no answer in time", _BROKE)
 
 
 def _queues(address: Address, group: str, topics: Sequence[str]) -> list[str]:

@@ -1,7 +1,9 @@
 """A user's own broker in the place of nodes on this machine: reached, broken only by the user's own commands."""
 
+import os
 import random
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -13,6 +15,7 @@ from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
 from ackworth.fault.contract import Fault, Mend
 from ackworth.model.errors import AckworthError, BadInput
+from ackworth.run import traces
 
 START = "start"
 COMMAND_WITHIN = 120.0
@@ -145,22 +148,26 @@ class Attached:
         return lambda: self._run(START) if START in self._attachment.commands else None
 
     def _run(self, name: str) -> None:
+        """Until the command itself ends: a server that it leaves running has its output, and is not this run's."""
         command = self._attachment.commands[name]
-        try:
-            done = subprocess.run(
-                command,
-                shell=True,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=COMMAND_WITHIN,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise CommandFailed(
-                f"the command for '{name}' did not end within {COMMAND_WITHIN:g} s: {command}"
-            ) from None
-        if done.returncode:
-            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            said = lines[-1].strip() if lines else "it said nothing"
-            raise CommandFailed(f"the command for '{name}' ended with code {done.returncode}: {said}")
+        with tempfile.TemporaryFile() as output:
+            try:
+                done = subprocess.run(
+                    command,
+                    shell=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    env={key: value for key, value in os.environ.items() if key != traces.VARIABLE},
+                    timeout=COMMAND_WITHIN,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                raise CommandFailed(
+                    f"the command for '{name}' did not end within {COMMAND_WITHIN:g} s: {command}"
+                ) from None
+            if done.returncode:
+                output.seek(0)
+                lines = output.read().decode(errors="replace").strip().splitlines()
+                said = lines[-1].strip() if lines else "it said nothing"
+                raise CommandFailed(f"the command for '{name}' ended with code {done.returncode}: {said}")

@@ -22,7 +22,7 @@ class Watch:
         ] = {}  # number and header of the newest chunk
 
     def look(self) -> None:
-        """Notice new chunks. Must happen more often than a series fills two of them."""
+        """Notice new chunks. Must happen more often than the scribe takes them away. Raises AckworthError if not."""
         for table in (SENT, OUTCOME, DELIVERED):
             for series, number, path in chunks(self._spool, table):
                 self._notice(table, series, number, path)
@@ -32,6 +32,8 @@ class Watch:
         known, header = self._current.get(key, (-1, None))
         if number <= known:
             return
+        if number > known + 1:
+            raise AckworthError(f"{path}: those before it were gone before they were counted: the trial cannot go on")
         if header is not None:
             self._finished[key] = self._finished.get(key, 0) + rows_in(header)
         try:

@@ -15,8 +15,13 @@ BLOCK_BITS = 12
 
 
 def among(ids: Collection[int]) -> str:
-    """The ids as a list that an IN takes, which must not be empty: no topic and no receipt is 0."""
+    """The ids as a list that an IN takes, which must not be empty: no topic is 0."""
     return f"({', '.join(map(str, sorted(ids) or [0]))})"
+
+
+def one_of(count: int) -> str:
+    """So many parameters as a list that an IN takes: the statement's text stays the same, and is parsed once."""
+    return f"({', '.join(['?'] * count)})"
 
 
 # --- schema
@@ -155,17 +160,17 @@ DROP_LABELS = "DELETE FROM brook_label WHERE block = ?"
 # The topics of the group that have messages which nobody has claimed.
 READY = """
     SELECT p.topic, p.next, e.next - p.next FROM brook_progress p JOIN brook_end e ON e.topic = p.topic
-    WHERE p.group_id = ? AND e.next > p.next
+    WHERE p.group_id = (SELECT id FROM brook_group WHERE name = ?) AND e.next > p.next
 """
 
 # The claims that are out, by owner.
-RECEIPTS = "SELECT id, client, expires FROM brook_receipt WHERE group_id = ?"
+RECEIPTS = """
+    SELECT id, client, expires FROM brook_receipt WHERE group_id = (SELECT id FROM brook_group WHERE name = ?)
+"""
 
 ADD_RECEIPT = """
     INSERT INTO brook_receipt (group_id, client, thread, claimed, expires) VALUES (?, ?, ?, ?, ?)
 """
-
-CLAIMS = "SELECT place, count, attempts FROM brook_claim WHERE receipt = ? ORDER BY place"
 
 ADD_CLAIM = "INSERT INTO brook_claim (receipt, place, count, attempts) VALUES (?, ?, ?, ?)"
 
@@ -179,8 +184,15 @@ DROP_EMPTY_RECEIPT = """
 """
 
 
-def these_receipts(ids: Collection[int]) -> str:
-    return f"SELECT id, group_id FROM brook_receipt WHERE id IN {among(ids)} ORDER BY id"
+def these_receipts(count: int) -> str:
+    return f"SELECT id, group_id FROM brook_receipt WHERE id IN {one_of(count)} ORDER BY id"
+
+
+def claims_of(count: int) -> str:
+    """Of so many receipts."""
+    return f"""
+        SELECT receipt, place, count, attempts FROM brook_claim WHERE receipt IN {one_of(count)} ORDER BY receipt, place
+    """
 
 
 # --- retries and dead letters
@@ -189,7 +201,7 @@ ADD_RETRY = """
     INSERT INTO brook_retry (group_id, place, count, attempts, due, cause, `key`) VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
-NEXT_DUE = "SELECT min(due) FROM brook_retry WHERE group_id = ?"
+NEXT_DUE = "SELECT min(due) FROM brook_retry WHERE group_id = (SELECT id FROM brook_group WHERE name = ?)"
 
 
 def due(topics: Collection[int] | None, taken: Collection[int]) -> str:
@@ -227,9 +239,13 @@ DROP_RECEIPT = "DELETE FROM brook_receipt WHERE id = ?"
 
 RENEW = "UPDATE brook_receipt SET expires = ? WHERE id = ?"
 
-CLAIMED_COUNT = "SELECT coalesce(sum(count), 0) FROM brook_claim WHERE receipt = ?"
-
 EXPIRE_ALL_OF = "UPDATE brook_receipt SET expires = 0 WHERE client = ?"
+
+
+def claimed_counts(count: int) -> str:
+    """Of so many receipts."""
+    return f"SELECT receipt, sum(count) FROM brook_claim WHERE receipt IN {one_of(count)} GROUP BY receipt"
+
 
 # --- retention
 
@@ -275,12 +291,15 @@ DROP_SETTING = "DELETE FROM brook_setting WHERE name = ?"
 
 # --- watching
 
-# The whole claim is over.
-LOG_CLAIM = """
-    INSERT INTO brook_delivery
-    SELECT c.place, r.id, r.group_id, c.count, c.attempts, r.client, r.thread, r.claimed, ?, 'acked', ''
-    FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id WHERE r.id = ?
-"""
+
+def log_claims(count: int) -> str:
+    """All that so many receipts hold is over."""
+    return f"""
+        INSERT INTO brook_delivery
+        SELECT c.place, r.id, r.group_id, c.count, c.attempts, r.client, r.thread, r.claimed, ?, 'acked', ''
+        FROM brook_receipt r JOIN brook_claim c ON c.receipt = r.id WHERE r.id IN {one_of(count)}
+    """
+
 
 # A part of a claim is over.
 LOG_PART = """

@@ -40,11 +40,11 @@ from brook.states import ClientState, GroupState, TopicState, Trace
 class ClaimRequest(NamedTuple):
     group: str
     topics: frozenset[int] | None  # None for all that the group has subscribed to
-    limit: int  # messages
+    limit: int  # messages of a batch
     client: str
     now: float  # seconds of the wall clock
     lease: float  # seconds
-    thread: str = ""
+    threads: tuple[str, ...] = ("",)  # the client's, each of which wants a batch
     max_attempts: int | None = None  # what was lost after so many is dead; None: it goes on for ever
 
 
@@ -132,14 +132,21 @@ class Store(Writer, Protocol):
         label: of the runs alone in which a message has this key or this tag.
         """
 
-    def claim(self, request: ClaimRequest) -> Claimed | None:
-        """Hand out up to `limit` messages: what its owner lost, what is due again, what is new; None if nothing."""
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
+        """Hand out a batch of up to `limit` messages for each of the threads, as if one asked after the other.
 
-    def read(self, receipt: int) -> list[Piece]:
-        """The claimed messages; those that have been deleted are left out."""
+        What its owner lost comes first, then what is due again, then what is new. There are fewer batches than
+        threads if the messages do not last.
+        """
 
-    def ack(self, receipt: int, now: float) -> int:
-        """The claim is over; how many messages it still held."""
+    def read(self, receipts: Sequence[int]) -> list[list[Piece]]:
+        """The messages that each of them holds; those that have been deleted are left out."""
+
+    def ack(self, receipts: Sequence[int], now: float) -> list[int]:
+        """The claims are over; how many messages each still held."""
+
+    def ack_and_claim(self, receipts: Sequence[int], request: ClaimRequest) -> tuple[list[int], list[Claimed]]:
+        """Both, in one transaction."""
 
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
         """Let the setbacks wait or be dead, as far as the claim still holds them; how many messages it held.

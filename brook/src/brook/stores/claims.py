@@ -5,73 +5,102 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from brook.claiming import Range, Setback, share_out, take, without
+from brook.claiming import Range, Setback, without
 from brook.errors import UnknownTopic
 from brook.model import Claimed, Position
 from brook.sql import statements as sql
 from brook.stores.base import ClaimRequest
-from brook.stores.offers import Group, Offer, Retry, find_offer, held, lock_group, lock_lost, lock_receipts, receipts
+from brook.stores.dealing import Share, deal
+from brook.stores.offers import (
+    Group,
+    Offer,
+    Retry,
+    find_offer,
+    held,
+    lock_group,
+    lock_lost,
+    lock_receipts,
+    receipts,
+    stock_from,
+    stock_selects,
+)
 from brook.stores.places import offset_at, to_place, topic_bounds
-from brook.stores.session import Session
+from brook.stores.session import Row, Select, Session
 
 ABANDONED = "handed out {} times and never acked: its clients died or let the lease run out"
 
 
 class Grant(NamedTuple):
-    claimed: Claimed
+    held: list[int]  # messages of each claim that is over
+    claimed: list[Claimed]
     last_topic: int | None  # of the new messages: the next claim begins behind it
 
 
-def claim(db: Session, request: ClaimRequest, after: int) -> Grant | None:
-    group = lock_group(db, request.group)
-    stock, gone = lock_lost(db, group, request.now)
-    offer = _bury_exhausted(db, group, find_offer(db, group, request, stock, gone), request)
-    lost = list(take(offer.lost, request.limit))
-    due = list(take(offer.due, request.limit - _count(lost)))
-    left = request.limit - _count(lost) - _count(due)
-    new = list(share_out(offer.new, left, after))
-    if not lost and not due and not new:
-        return None
-    owner = (group.id, request.client, request.thread, request.now, request.now + request.lease)
-    receipt = db.insert(sql.ADD_RECEIPT, owner)
-    _move_lost(db, lost, receipt, request.now)
-    _move_due(db, group, due, receipt)
-    _add_claims(db, receipt, new)
-    db.change(sql.MOVE_PROGRESS, *[(r.end, group.id, r.topic) for r in new])
-    messages = request.limit - left + sum(r.messages for r in new)
-    return Grant(Claimed(receipt, messages, group.ordered, group.tags), new[-1].topic if new else None)
+def ack_and_claim(db: Session, done: Sequence[int], request: ClaimRequest, after: int) -> Grant:
+    db.lock_groups([request.group])
+    over = ending(db, done, request.now) if done else []
+    found = db.gather(*over, *stock_selects(request.group))
+    stock, gone = lock_lost(db, stock_from(request.group, found[len(over) :]), request.now)
+    offer = _bury_exhausted(db, stock.group, find_offer(db, request, stock, gone), request)
+    shares = list(deal(offer, request, stock.group.ordered, after))
+    new = [each for share in shares for each in share.new]
+    held = held_by(done, found[COUNTED]) if done else []
+    return Grant(held, _grant(db, stock.group, shares, request), new[-1].topic if new else None)
 
 
-def ack(db: Session, receipt: int, now: float) -> int:
-    messages = _lock_and_count(db, receipt)
-    end(db, receipt, now)
-    return messages
+def _grant(db: Session, group: Group, shares: Sequence[Share], request: ClaimRequest) -> list[Claimed]:
+    if not shares:
+        return []
+    until = request.now + request.lease
+    owners = [(group.id, request.client, thread, request.now, until) for thread in request.threads[: len(shares)]]
+    granted = list(zip(db.insert(sql.ADD_RECEIPT, *owners), shares, strict=True))
+    for receipt, share in granted:
+        _move_lost(db, share.lost, receipt, request.now)
+        _move_due(db, group, share.due, receipt)
+    _add_claims(db, [(receipt, each) for receipt, share in granted for each in share.new])
+    ends = {each.topic: each.end for share in shares for each in share.new}
+    db.change(sql.MOVE_PROGRESS, *[(end, group.id, topic) for topic, end in ends.items()])
+    return [Claimed(receipt, share.messages, group.ordered, group.tags) for receipt, share in granted]
 
 
-def end(db: Session, receipt: int, now: float) -> None:
-    """Of a claim that nobody else can end meanwhile."""
-    db.change(sql.LOG_CLAIM, (now, receipt))
-    db.change(sql.DROP_CLAIMS, (receipt,))
-    db.change(sql.DROP_RECEIPT, (receipt,))
+def ack(db: Session, receipts: Sequence[int], now: float) -> list[int]:
+    return held_by(receipts, db.gather(*ending(db, receipts, now))[COUNTED])
+
+
+COUNTED = 1  # which statement of `ending` tells what is held
+
+
+def ending(db: Session, receipts: Sequence[int], now: float) -> list[Select]:
+    """What ends these claims: nobody else does meanwhile, or takes them over."""
+    count = len(receipts)
+    # By one receipt each: of a list, the server may look for them in the whole table, and wait for others' locks.
+    return [
+        (sql.these_receipts(count) + db.locking, receipts),
+        (sql.claimed_counts(count), receipts),
+        (sql.log_claims(count), (now, *receipts)),
+        *[(sql.DROP_CLAIMS, (receipt,)) for receipt in receipts],
+        *[(sql.DROP_RECEIPT, (receipt,)) for receipt in receipts],
+    ]
+
+
+def held_by(receipts: Sequence[int], counts: Sequence[Row]) -> list[int]:
+    """How many messages each held; a second ack of one that comes along is for nothing."""
+    held = {receipt: int(count) for receipt, count in counts}
+    return [held.pop(receipt, 0) for receipt in receipts]
 
 
 def renew(db: Session, receipt: int, until: float) -> int:
-    messages = _lock_and_count(db, receipt)
+    locked = (sql.these_receipts(1) + db.locking, (receipt,))
+    _, counts = db.gather(locked, (sql.claimed_counts(1), (receipt,)))
     db.change(sql.RENEW, (until, receipt))
-    return messages
-
-
-def _lock_and_count(db: Session, receipt: int) -> int:
-    """Nobody else ends this claim or takes it over; how many messages it still holds."""
-    _, ((messages,),) = db.gather((sql.these_receipts([receipt]) + db.locking, ()), (sql.CLAIMED_COUNT, (receipt,)))
-    return int(messages)
+    return held_by([receipt], counts)[0]
 
 
 def settle(db: Session, receipt: int, setbacks: Collection[Setback], now: float, finished: bool) -> int:
     group_id = lock_receipts(db, [receipt]).get(receipt)
     if group_id is None:
         return 0
-    ranges = held(db, receipt)
+    ranges = held(db, [receipt])[receipt]
     ours = [
         setback._replace(range=part)
         for setback, mine in itertools.product(setbacks, ranges)
@@ -79,11 +108,11 @@ def settle(db: Session, receipt: int, setbacks: Collection[Setback], now: float,
     ]
     add_setbacks(db, group_id, ours, now)
     db.change(sql.DROP_CLAIMS, (receipt,))
-    _add_claims(db, receipt, without(ranges, [setback.range for setback in ours]))
+    _add_claims(db, [(receipt, left) for left in without(ranges, [setback.range for setback in ours])])
     if finished:
         for part, due, cause, _ in ours:
             _log_part(db, receipt, part, "dead" if due is None else "refused", cause, now)
-        db.change(sql.LOG_CLAIM, (now, receipt))
+        db.change(sql.log_claims(1), (now, receipt))
         db.change(sql.DROP_CLAIMS, (receipt,))
     db.change(sql.DROP_EMPTY_RECEIPT, (receipt,))
     return sum(each.messages for each in ranges)
@@ -95,7 +124,7 @@ def reset(db: Session, group: str, topics: Collection[int] | None, position: Pos
     wanted = followed if topics is None else set(topics)
     if missing := wanted - followed:
         raise UnknownTopic(f"{min(missing)}: group {group!r} does not follow this topic: subscribe it first")
-    lock_receipts(db, [receipt.id for receipt in receipts(db, group_id)])
+    lock_receipts(db, [receipt.id for receipt in receipts(db, group)])
     for topic in wanted:
         _restart(db, group_id, topic, offset_at(db, topic, position))
 
@@ -118,23 +147,25 @@ def add_setbacks(db: Session, group_id: int, setbacks: Iterable[Setback], now: f
             db.change(sql.ADD_RETRY, (group_id, place, messages, attempts, due, cause, key))
 
 
-def _add_claims(db: Session, receipt: int, ranges: Iterable[Range]) -> None:
-    db.change(sql.ADD_CLAIM, *[(receipt, to_place(r.topic, r.first), r.messages, r.attempts) for r in ranges])
+def _add_claims(db: Session, ranges: Iterable[tuple[int, Range]]) -> None:
+    """By receipt."""
+    rows = [(receipt, to_place(r.topic, r.first), r.messages, r.attempts) for receipt, r in ranges]
+    db.change(sql.ADD_CLAIM, *rows)
 
 
 def _move_lost(db: Session, lost: Sequence[tuple[int, Range, Range]], receipt: int, now: float) -> None:
     for old, taken, rest in lost:
         _log_part(db, old, taken, "lost", "its client died or let the lease run out", now)
         db.change(sql.DROP_CLAIM, (old, to_place(taken.topic, taken.first)))
-        _add_claims(db, receipt, [taken._replace(attempts=taken.attempts + 1)])
-        _add_claims(db, old, [rest] if rest.messages else [])
+        _add_claims(db, [(receipt, taken._replace(attempts=taken.attempts + 1))])
+        _add_claims(db, [(old, rest)] if rest.messages else [])
     db.change(sql.DROP_EMPTY_RECEIPT, *{(old,) for old, _, _ in lost})
 
 
 def _move_due(db: Session, group: Group, due: Sequence[tuple[Retry, Range, Range]], receipt: int) -> None:
     for retry, taken, rest in due:
         db.change(sql.DROP_RETRY, (group.id, to_place(taken.topic, taken.first)))
-        _add_claims(db, receipt, [taken._replace(attempts=taken.attempts + 1)])
+        _add_claims(db, [(receipt, taken._replace(attempts=taken.attempts + 1))])
         if rest.messages:
             add_setbacks(db, group.id, [Setback(rest, *retry[1:])], math.nan)
 
@@ -155,7 +186,3 @@ def _bury_exhausted(db: Session, group: Group, offer: Offer, request: ClaimReque
 def _log_part(db: Session, receipt: int, part: Range, outcome: str, cause: str, now: float) -> None:
     values = {"place": to_place(part.topic, part.first), "count": part.messages, "attempts": part.attempts}
     db.change(sql.LOG_PART, {**values, "receipt": receipt, "outcome": outcome, "cause": cause, "now": now})
-
-
-def _count(taken: Sequence[tuple[object, Range, Range]]) -> int:
-    return sum(part.messages for _, part, _ in taken)

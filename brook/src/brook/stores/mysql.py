@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from brook.model import Durability
 from brook.packing import Run
 from brook.sql import mysql as sql
-from brook.sql.statements import CLAIMED_COUNT, these_receipts
 from brook.stores import claims
 from brook.stores.base import Writer
 from brook.stores.mysql_append import append, append_at, append_small
@@ -51,16 +50,17 @@ class MysqlStore(SqlStore):
             self._correct({run.topic: first + run.messages for run, first in zip(runs, firsts, strict=True)})
         return firsts
 
-    def ack(self, receipt: int, now: float) -> int:
-        """In one round trip, outside of a cluster: nothing of it depends on what the claim still holds."""
+    def ack(self, receipts: Sequence[int], now: float) -> list[int]:
+        """In one round trip, outside of a cluster: nothing of it depends on what the claims still hold."""
+        if not receipts:
+            return []
 
         def work(db: Session) -> None:
-            db.change(these_receipts([receipt]) + db.locking, ())
-            db.change(CLAIMED_COUNT, (receipt,))
-            claims.end(db, receipt, now)
+            for statement, parameters in claims.ending(db, receipts, now):
+                db.change(statement, parameters)
 
-        _, (_, _, counted, *_) = self._server.write_and_tell(work)
-        return int(counted.found[0][0])
+        _, (_, *done) = self._server.write_and_tell(work)
+        return claims.held_by(receipts, done[claims.COUNTED].found)
 
     def within(self, connection: object) -> Writer:
         return CallersTransaction(self._server, self, connection, self._server.queue, str(self._server.target))

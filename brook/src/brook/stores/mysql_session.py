@@ -46,13 +46,13 @@ class MysqlSession:
     def rows_of_each(self, statement: str, many: Iterable[Parameters]) -> list[Row]:
         return list(itertools.chain.from_iterable(self.gather(*[(statement, parameters) for parameters in many])))
 
-    def gather(self, *selects: Select) -> list[list[Row]]:
+    def gather(self, *statements: Select) -> list[list[Row]]:
         if self._one_by_one:
-            return [self.rows(*select) for select in selects]
-        if not selects:
+            return [self.rows(*statement) for statement in statements]
+        if not statements:
             return []
         before = len(self._waiting)
-        self._send(";".join(self._text(statement, parameters) for statement, parameters in selects))
+        self._send(";".join(self._text(statement, parameters) for statement, parameters in statements))
         found = [list(self._cursor.fetchall())]
         while self._cursor.nextset():
             found.append(list(self._cursor.fetchall()))
@@ -62,9 +62,10 @@ class MysqlSession:
         self._run(self._text(statement, parameters))
         return int(self._cursor.rowcount)
 
-    def insert(self, statement: str, parameters: Parameters = ()) -> int:
-        self._run(self._text(statement, parameters))
-        return int(self._cursor.lastrowid)
+    def insert(self, statement: str, *many: Parameters) -> list[int]:
+        *others, last = [self._text(statement, parameters) for parameters in many]
+        self._waiting += others
+        return [done.id for done in self._send(last, told=True)[-len(many) :]]
 
     def change(self, statement: str, *many: Parameters) -> None:
         for text in self._texts(statement, many):

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from brook.claiming import Range
@@ -36,6 +36,33 @@ def read_ranges(db: Session, ranges: Iterable[Range], runs: int = _ALL) -> list[
         for topic, first, count, attempts in ranges
     ]
     return [to_piece(found) for found in db.rows_of_each(sql.RUNS_FROM, wanted)]
+
+
+def read_together(db: Session, many: Sequence[Sequence[Range]]) -> list[list[Piece]]:
+    """What is stored of each of these; of ranges that follow each other a run is read once."""
+    ranges = sorted(each for some in many for each in some)
+    pieces = read_ranges(db, _joined(ranges))
+    if len(many) == 1:
+        return [pieces]
+    return [[part for each in some for part in _within(pieces, each)] for some in many]
+
+
+def _joined(ranges: Iterable[Range]) -> list[Range]:
+    """Those that follow each other as one."""
+    joined: list[Range] = []
+    for each in ranges:
+        last = joined[-1] if joined else None
+        if last and (last.topic, last.end, last.attempts) == (each.topic, each.first, each.attempts):
+            joined[-1] = last._replace(messages=last.messages + each.messages)
+        else:
+            joined.append(each)
+    return joined
+
+
+def _within(pieces: Iterable[Piece], wanted: Range) -> Iterator[Piece]:
+    for piece in pieces:
+        if piece.topic == wanted.topic and piece.first < wanted.end and piece.first + piece.messages > wanted.first:
+            yield cut(piece, wanted.first, wanted.end)
 
 
 def to_piece(found: Row) -> Piece:

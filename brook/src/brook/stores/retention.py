@@ -3,6 +3,7 @@
 from brook.sql import statements as sql
 from brook.stores import labels
 from brook.stores.base import Cleaned
+from brook.stores.offers import Group
 from brook.stores.places import to_place, topic_and_offset, topic_bounds
 from brook.stores.session import Session, row
 
@@ -36,11 +37,11 @@ def _in_flight(db: Session, first: int, end: int) -> list[tuple[int, int]]:
     return [(place, place + count) for place, count in rows]
 
 
-def skip_deleted(db: Session, group_id: int) -> None:
+def skip_deleted(db: Session, group: Group) -> None:
     """Of a group whose lock we have."""
-    for topic, offset, messages in db.rows(sql.READY, (group_id,)):
+    for topic, offset, messages in db.rows(sql.READY, (group.name,)):
         first, end = to_place(topic, offset), to_place(topic, offset + messages)
         found = row(db, sql.NEXT_WHOLE_RUN, {"first": first, "end": end})
         _, following = topic_and_offset(max(first, found[0]) if found else end)
         if following > offset:
-            db.change(sql.MOVE_PROGRESS, (following, group_id, topic))
+            db.change(sql.MOVE_PROGRESS, (following, group.id, topic))

@@ -27,14 +27,14 @@ class Session(Protocol):
     def rows_of_each(self, statement: str, many: Iterable[Parameters]) -> list[Row]:
         """What a select finds with each of the parameters, one after the other."""
 
-    def gather(self, *selects: Select) -> list[list[Row]]:
-        """What each of some selects finds, asked for at once."""
+    def gather(self, *statements: Select) -> list[list[Row]]:
+        """What each of some statements finds, asked for at once; one that changes something finds nothing."""
 
     def count(self, statement: str, parameters: Parameters = ()) -> int:
         """Change rows; how many."""
 
-    def insert(self, statement: str, parameters: Parameters = ()) -> int:
-        """Add a row; the id that it was given."""
+    def insert(self, statement: str, *many: Parameters) -> list[int]:
+        """Add rows; the id that each was given."""
 
     def change(self, statement: str, *many: Parameters) -> None:
         """Change rows, with each of the parameters; perhaps not before something is read, or the transaction ends."""

@@ -13,7 +13,15 @@ from brook.sql import statements as sql
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores import claims, labels, offers, retention, watching, writing
 from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting
-from brook.stores.places import offset_at, read_ranges, require_readable, to_place, topic_and_offset, topic_bounds
+from brook.stores.places import (
+    offset_at,
+    read_ranges,
+    read_together,
+    require_readable,
+    to_place,
+    topic_and_offset,
+    topic_bounds,
+)
 from brook.stores.session import PAGE, Database, Result, Session
 
 
@@ -68,28 +76,35 @@ class SqlStore:
 
         return self._look(look)
 
-    def claim(self, request: ClaimRequest) -> Claimed | None:
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
+        return self.ack_and_claim([], request)[1]
+
+    def read(self, receipts: Sequence[int]) -> list[list[Piece]]:
+        def look(db: Session) -> list[list[Piece]]:
+            held = offers.held(db, receipts)
+            return read_together(db, [held[receipt] for receipt in receipts])
+
+        return self._database.read(look)
+
+    def ack(self, receipts: Sequence[int], now: float) -> list[int]:
+        return self._database.write(lambda db: claims.ack(db, receipts, now)) if receipts else []
+
+    def ack_and_claim(self, receipts: Sequence[int], request: ClaimRequest) -> tuple[list[int], list[Claimed]]:
         # Where there was something, there may be more; else a look is cheaper.
         key = request.group, request.topics
         if key not in self._plenty:
             self._admit()
             if self._nothing_to_claim(request):
-                return None
+                return self.ack(receipts, request.now), []
         after = self._turns.get(request.group, 0)
-        grant = self._database.write(lambda db: claims.claim(db, request, after))
-        if grant is None:
+        grant = self._database.write(lambda db: claims.ack_and_claim(db, receipts, request, after))
+        if grant.claimed:
+            self._plenty.add(key)
+        else:
             self._plenty.discard(key)
-            return None
-        self._plenty.add(key)
         if grant.last_topic is not None:
             self._turns[request.group] = grant.last_topic
-        return grant.claimed
-
-    def read(self, receipt: int) -> list[Piece]:
-        return self._database.read(lambda db: read_ranges(db, offers.held(db, receipt)))
-
-    def ack(self, receipt: int, now: float) -> int:
-        return self._database.write(lambda db: claims.ack(db, receipt, now))
+        return grant.held, grant.claimed
 
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
         return self._database.write(lambda db: claims.settle(db, receipt, setbacks, now, finished))
@@ -148,7 +163,7 @@ class SqlStore:
         return self._database.write(clean, PAGE * (runs + 4))
 
     def skip_deleted(self, group: str) -> None:
-        self._database.write(lambda db: retention.skip_deleted(db, offers.lock_group(db, group).id))
+        self._database.write(lambda db: retention.skip_deleted(db, offers.lock_group(db, group)))
 
     def settings(self) -> dict[str, str]:
         return dict(self._database.read(lambda db: db.rows(sql.SETTINGS)))

@@ -47,14 +47,14 @@ class SqliteSession:
     def rows_of_each(self, statement: str, many: Iterable[Parameters]) -> list[Row]:
         return [row for parameters in many for row in self._db.execute(statement, parameters)]
 
-    def gather(self, *selects: Select) -> list[list[Row]]:
-        return [self.rows(statement, parameters) for statement, parameters in selects]
+    def gather(self, *statements: Select) -> list[list[Row]]:
+        return [self.rows(statement, parameters) for statement, parameters in statements]
 
     def count(self, statement: str, parameters: Parameters = ()) -> int:
         return self._db.execute(statement, parameters).rowcount
 
-    def insert(self, statement: str, parameters: Parameters = ()) -> int:
-        return self._db.execute(statement, parameters).lastrowid or 0
+    def insert(self, statement: str, *many: Parameters) -> list[int]:
+        return [self._db.execute(statement, parameters).lastrowid or 0 for parameters in many]
 
     def change(self, statement: str, *many: Parameters) -> None:
         self._db.executemany(statement, many)

@@ -47,7 +47,8 @@ def _add_group(db: Session, name: str, all_topics: bool, ordered: bool | None, t
     """A group that follows everything goes on doing so; None leaves an option as it is."""
     old = group_or_none(db, name)
     if old is None:
-        return db.insert(sql.ADD_GROUP, (name, all_topics, bool(ordered), json.dumps(list(tags or ()))))
+        (new,) = db.insert(sql.ADD_GROUP, (name, all_topics, bool(ordered), json.dumps(list(tags or ()))))
+        return new
     is_ordered = old.ordered if ordered is None else ordered
     text = json.dumps(list(old.tags if tags is None else tags))
     db.change(sql.CHANGE_GROUP, (old.follows_all or all_topics, is_ordered, text, old.id))

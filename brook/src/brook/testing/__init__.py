@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import Callable
 
 from brook.stores.base import Store
-from brook.testing import claiming, looking, retrying, sending
+from brook.testing import claiming, looking, retrying, sending, sharing
 from brook.testing.tools import Check
 
-CHECKS: tuple[Check, ...] = (*sending.CHECKS, *claiming.CHECKS, *retrying.CHECKS, *looking.CHECKS)
+CHECKS: tuple[Check, ...] = (*sending.CHECKS, *claiming.CHECKS, *sharing.CHECKS, *retrying.CHECKS, *looking.CHECKS)
 
 
 def check_store(make: Callable[[str], Store]) -> None:

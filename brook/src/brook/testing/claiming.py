@@ -33,7 +33,7 @@ def groups_start_where_they_are_told(open_one: Open) -> None:
 def unknown_names_are_refused(open_one: Open) -> None:
     store = open_one()
     with tools.raises(UnknownGroup):
-        store.claim(tools.request())
+        tools.claim(store, tools.request())
     with tools.raises(UnknownGroup):
         store.lag("g")
     with tools.raises(UnknownTopic):
@@ -47,9 +47,9 @@ def claims_respect_limit_and_topics(open_one: Open) -> None:
     a, b = tools.create(store, "a", "b")
     store.append([*tools.run(a, 10), *tools.run(b, 10)], NOW)
     tools.subscribe_all(store)
-    claimed = store.claim(tools.request(limit=3, topics=frozenset({b})))
+    claimed = tools.claim(store, tools.request(limit=3, topics=frozenset({b})))
     assert claimed == Claimed(claimed.receipt if claimed else 0, 3), f"claimed {claimed}, not 3 messages"
-    assert tools.offsets(store.read(claimed.receipt)) == {b: [0, 1, 2]}, "not the first 3 messages of the topic"
+    assert tools.offsets(tools.read(store, claimed.receipt)) == {b: [0, 1, 2]}, "not the first 3 messages of the topic"
     assert tools.offsets(tools.drain(store, limit=4)) == {a: list(range(10)), b: list(range(3, 10))}, (
         "the rest is not whole"
     )
@@ -75,12 +75,14 @@ def nobody_gets_anothers_messages(open_one: Open) -> None:
     taken: Counter[tuple[int, int]] = Counter()
 
     def consume(store: Store, client: str, acks: bool) -> None:
-        while claimed := store.claim(tools.request(client=client, limit=7)):
+        while claimed := tools.claim(store, tools.request(client=client, limit=7)):
             taken.update(
-                (t, offset) for t, offsets in tools.offsets(store.read(claimed.receipt)).items() for offset in offsets
+                (t, offset)
+                for t, offsets in tools.offsets(tools.read(store, claimed.receipt)).items()
+                for offset in offsets
             )
             if acks:
-                store.ack(claimed.receipt, NOW)
+                tools.ack(store, claimed.receipt)
 
     tools.in_threads(
         [partial(consume, store, new_client_id(f"c{n}"), n % 2 == 0) for n, store in enumerate(stores * 2)]
@@ -96,9 +98,9 @@ def acked_is_over(open_one: Open) -> None:
     tools.subscribe_all(store)
     receipt, _ = tools.receive(store, limit=3)
     assert store.lag("g") == 5, "what is claimed and not acked must count as lag"
-    assert store.ack(receipt, NOW) == 3, "an ack tells how many messages it was for"
+    assert tools.ack(store, receipt) == 3, "an ack tells how many messages it was for"
     assert store.lag("g") == 2, "what is acked must not count as lag"
-    assert store.ack(receipt, NOW) == 0, "the second ack of a receipt is for nothing"
+    assert tools.ack(store, receipt) == 0, "the second ack of a receipt is for nothing"
     again = open_one()
     assert tools.offsets(tools.drain(again, now=NOW + 1000 * LEASE)) == {topic: [3, 4]}, (
         "acked messages came back, or others went"
@@ -112,15 +114,19 @@ def a_lease_protects_until_it_is_over(open_one: Open) -> None:
     mine.append(tools.run(topic, 5), NOW)
     tools.subscribe_all(mine)
     receipt, _ = tools.receive(mine, limit=5)
-    assert other.claim(tools.request(client=OTHER, now=NOW + LEASE - 1)) is None, "taken before the lease was over"
+    assert tools.claim(other, tools.request(client=OTHER, now=NOW + LEASE - 1)) is None, (
+        "taken before the lease was over"
+    )
     assert mine.renew(receipt, NOW + 2 * LEASE) == 5, "renewing tells how many messages are held"
-    assert other.claim(tools.request(client=OTHER, now=NOW + LEASE + 1)) is None, "taken though the lease was renewed"
+    assert tools.claim(other, tools.request(client=OTHER, now=NOW + LEASE + 1)) is None, (
+        "taken though the lease was renewed"
+    )
     late, pieces = tools.receive(other, client=OTHER, limit=2, now=NOW + 2 * LEASE + 1)
     assert tools.offsets(pieces) == {topic: [0, 1]}, "lost messages must come first, in order"
     assert [piece.attempts for piece in pieces] == [2], "a second delivery must be the second attempt"
     assert mine.renew(receipt, NOW + 9 * LEASE) == 3, "renewing must not bring back what others have"
-    assert mine.ack(receipt, NOW) == 3, "a late ack must be for what is left alone"
-    assert other.ack(late, NOW) == 2, "a late ack must not take another client's claim"
+    assert tools.ack(mine, receipt) == 3, "a late ack must be for what is left alone"
+    assert tools.ack(other, late) == 2, "a late ack must not take another client's claim"
     assert other.lag("g") == 0, "all was acked"
 
 
@@ -133,7 +139,7 @@ def a_dead_clients_messages_go_on_at_once(open_one: Open) -> None:
     receipt, pieces = tools.receive(store, limit=10)
     assert tools.offsets(pieces) == {topic: [0, 1, 2, 3]}, "a dead client's messages did not go to the next"
     assert sorted((p.first, p.attempts) for p in pieces) == [(0, 2), (3, 1)], "attempts are not counted exactly"
-    store.ack(receipt, NOW)
+    tools.ack(store, receipt)
     assert store.lag("g") == 0, "all was acked"
 
 
@@ -148,7 +154,7 @@ def handed_back_is_free_at_once(open_one: Open) -> None:
     assert tools.offsets(tools.receive(store, limit=10)[1]) == {topic: [0, 1, 3]}, (
         "not what was handed back and what was left"
     )
-    assert store.ack(kept, NOW) == 1, "a client that handed nothing back lost its claim"
+    assert tools.ack(store, kept) == 1, "a client that handed nothing back lost its claim"
 
 
 def groups_do_not_disturb_each_other(open_one: Open) -> None:
@@ -168,11 +174,11 @@ def group_options_stay_until_changed(open_one: Open) -> None:
     store.append(tools.run(topic, 2), NOW)
     store.subscribe("g", None, "earliest", ordered=True, tags=["x", "y"])
     store.subscribe("g", None, "earliest")
-    claimed = store.claim(tools.request(limit=1))
+    claimed = tools.claim(store, tools.request(limit=1))
     assert claimed and claimed[1:] == (1, True, ("x", "y")), "options are not what was set"
-    store.ack(claimed.receipt, NOW)
+    tools.ack(store, claimed.receipt)
     store.subscribe("g", None, "earliest", ordered=False, tags=[])
-    claimed = store.claim(tools.request(limit=1))
+    claimed = tools.claim(store, tools.request(limit=1))
     assert claimed and claimed[1:] == (1, False, ()), "options did not change"
 
 

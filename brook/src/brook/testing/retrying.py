@@ -16,7 +16,7 @@ def refused_comes_again_when_due(open_one: Open) -> None:
     setbacks = [Setback(later, NOW + 10, "busy"), Setback(never, None, "broken")]
     assert store.settle(receipt, setbacks, NOW, finished=True) == 5, "settling tells how many messages were held"
     assert store.lag("g") == 2, "what waits counts as lag; what is dead or acked does not"
-    assert store.claim(tools.request(now=NOW + 9)) is None, "handed out before it was due"
+    assert tools.claim(store, tools.request(now=NOW + 9)) is None, "handed out before it was due"
     receipt, pieces = tools.receive(store, limit=1, now=NOW + 10)
     assert (tools.offsets(pieces), pieces[0].attempts) == ({topic: [1]}, 2), "not the first due, for the second time"
     assert tools.offsets(tools.drain(store, now=NOW + 10)) == {topic: [2]}, "the rest of what is due was not handed out"
@@ -35,7 +35,7 @@ def a_late_refusal_is_for_what_is_left(open_one: Open) -> None:
     assert store.settle(late, [Setback(Range(topic, 0, 4), NOW, "late")], NOW, finished=True) == 2, "2 were left"
     assert store.settle(late, [Setback(Range(topic, 0, 4), NOW, "late")], NOW, finished=True) == 0, "none was left"
     assert tools.offsets(tools.drain(store)) == {topic: [2, 3]}, "not what the late one still had"
-    assert store.ack(taken, NOW) == 2, "a late refusal took another client's claim"
+    assert tools.ack(store, taken) == 2, "a late refusal took another client's claim"
 
 
 def what_is_put_off_leaves_the_rest(open_one: Open) -> None:
@@ -45,8 +45,8 @@ def what_is_put_off_leaves_the_rest(open_one: Open) -> None:
     tools.subscribe_all(store)
     receipt, _ = tools.receive(store, limit=5)
     store.settle(receipt, [Setback(Range(topic, 2, 1, 0), NOW + 5, "later")], NOW, finished=False)
-    assert tools.offsets(store.read(receipt)) == {topic: [0, 1, 3, 4]}, "the rest is not claimed any more"
-    assert store.ack(receipt, NOW) == 4, "the rest cannot be acked"
+    assert tools.offsets(tools.read(store, receipt)) == {topic: [0, 1, 3, 4]}, "the rest is not claimed any more"
+    assert tools.ack(store, receipt) == 4, "the rest cannot be acked"
     _, pieces = tools.receive(store, limit=5, now=NOW + 5)
     assert [(p.first, p.attempts) for p in pieces] == [(2, 1)], "what was put off did not come, or counts as tried"
 
@@ -61,7 +61,7 @@ def dead_letters_are_kept_replayed_and_dropped(open_one: Open) -> None:
     expected = [Death(Range(topic, offset, 1, 7), NOW, "broken") for offset in range(3)]
     assert store.dead("g", 10) == expected, "dead letters are not listed with attempts, time and cause"
     assert store.dead("g", 2) == expected[:2], "more dead letters than asked for"
-    assert store.claim(tools.request(now=NOW + 1e6)) is None, "a dead letter was handed out"
+    assert tools.claim(store, tools.request(now=NOW + 1e6)) is None, "a dead letter was handed out"
     assert store.replay_dead("g", [(topic, 1), (topic, 99)], NOW) == 1, "replaying tells how many were there"
     assert store.drop_dead("g", [(topic, 0), (topic, 1)]) == 1, "dropping tells how many were there"
     assert [death.range.first for death in store.dead("g", 10)] == [2], "not what is left"
@@ -77,8 +77,8 @@ def what_kills_its_clients_dies_in_the_end(open_one: Open) -> None:
     for _ in range(3):
         tools.receive(store, client=tools.dead(CLIENT), limit=2)
     store.append(tools.run(topic, 1), NOW)
-    claimed = store.claim(tools.request()._replace(max_attempts=3))
-    assert claimed and tools.offsets(store.read(claimed.receipt)) == {topic: [2]}, "handed out once too often"
+    claimed = tools.claim(store, tools.request()._replace(max_attempts=3))
+    assert claimed and tools.offsets(tools.read(store, claimed.receipt)) == {topic: [2]}, "handed out once too often"
     assert [(d.range.first, d.range.attempts) for d in store.dead("g", 9)] == [(0, 3), (1, 3)], "it is not dead"
 
 
@@ -87,12 +87,12 @@ def an_ordered_group_has_one_claim_per_topic(open_one: Open) -> None:
     a, b = tools.create(store, "a", "b")
     store.append([*tools.run(a, 4), *tools.run(b, 1)], NOW)
     store.subscribe("g", None, "earliest", ordered=True)
-    claimed = store.claim(tools.request(limit=2, topics=frozenset({a})))
+    claimed = tools.claim(store, tools.request(limit=2, topics=frozenset({a})))
     assert claimed is not None and claimed.ordered, "a claim tells that its group is ordered"
-    assert store.claim(tools.request(topics=frozenset({a}))) is None, "two claims of one topic at a time"
+    assert tools.claim(store, tools.request(topics=frozenset({a}))) is None, "two claims of one topic at a time"
     other, pieces = tools.receive(store, client=OTHER, limit=9)
     assert tools.offsets(pieces) == {b: [0]}, "another topic must not be held up"
-    store.ack(other, NOW)
+    tools.ack(store, other)
     waiting = [Setback(Range(a, n, 1), NOW + 9 - n, "busy", "k") for n in (0, 1)]
     store.settle(claimed.receipt, waiting, NOW, finished=True)
     receipt, pieces = tools.receive(store, limit=1)

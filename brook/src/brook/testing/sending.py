@@ -92,7 +92,7 @@ def rules_are_kept_on_every_call(open_one: Open) -> None:
         with contextlib.nullcontext() if writable else tools.raises(Forbidden):
             store.append([*tools.run(b, 1), *tools.run(a, 1)], NOW)
         with contextlib.nullcontext() if readable else tools.raises(Forbidden):
-            store.claim(tools.request(topics=frozenset({a})))
+            tools.claim(store, tools.request(topics=frozenset({a})))
         with contextlib.nullcontext() if readable else tools.raises(Forbidden):
             store.scan(a, 0, None, runs=1)
         if not readable:
@@ -100,7 +100,7 @@ def rules_are_kept_on_every_call(open_one: Open) -> None:
                 "handed out of a topic that nobody may read"
             )
     assert store.scan(b, 3, None, runs=9) == [], "something was stored though it was refused"
-    assert store.ack(claimed, NOW) == 1, "what was in flight before cannot be acked"
+    assert tools.ack(store, claimed) == 1, "what was in flight before cannot be acked"
 
 
 def settings_are_kept(open_one: Open) -> None:

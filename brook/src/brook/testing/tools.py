@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from brook.identity import new_client_id
+from brook.model import Claimed
 from brook.packing import Piece, Run, pack
 from brook.stores.base import ClaimRequest, Store
 
@@ -43,17 +44,34 @@ def request(
     return ClaimRequest(group, topics, limit, client, now, LEASE)
 
 
+def claim(store: Store, request: ClaimRequest) -> Claimed | None:
+    """One batch."""
+    claimed = store.claim(request)
+    assert len(claimed) <= 1, "more batches than threads"
+    return claimed[0] if claimed else None
+
+
+def read(store: Store, receipt: int) -> list[Piece]:
+    (pieces,) = store.read([receipt])
+    return pieces
+
+
+def ack(store: Store, receipt: int) -> int:
+    (held,) = store.ack([receipt], NOW)
+    return held
+
+
 def receive(store: Store, *, client: str = CLIENT, limit: int, now: float = NOW) -> tuple[int, list[Piece]]:
-    claimed = store.claim(request(client=client, limit=limit, now=now))
+    claimed = claim(store, request(client=client, limit=limit, now=now))
     assert claimed is not None, "there were messages, and none was handed out"
-    return claimed.receipt, store.read(claimed.receipt)
+    return claimed.receipt, read(store, claimed.receipt)
 
 
 def drain(store: Store, group: str = "g", *, limit: int = 1000, now: float = NOW) -> list[Piece]:
     pieces: list[Piece] = []
-    while claimed := store.claim(request(group, limit=limit, now=now)):
-        pieces += store.read(claimed.receipt)
-        store.ack(claimed.receipt, NOW)
+    while claimed := claim(store, request(group, limit=limit, now=now)):
+        pieces += read(store, claimed.receipt)
+        ack(store, claimed.receipt)
     return pieces
 
 
