@@ -78,6 +78,23 @@ def test_a_refusal_may_name_some(mq: Brook, clock: Any) -> None:
     assert [(letter.offset, letter.attempts, letter.cause) for letter in mq.dead("g")] == [(1, 2, "odd"), (3, 2, "odd")]
 
 
+@pytest.mark.parametrize("answer", [3, [], True, "refused"])
+def test_what_is_neither_none_nor_a_refusal_refuses_the_batch(mq: Brook, answer: Any) -> None:
+    consumer = mq.consumer("t", group="g", threads=0, ladder=[])(lambda messages: answer)
+    send(mq, None)
+    drain(consumer)
+    (letter,) = mq.dead("g")
+    assert letter.cause == f"the handler returned {answer!r}: return None or a Refusal"
+
+
+def test_the_cause_of_a_refusal_may_be_an_error(mq: Brook) -> None:
+    error: Any = ValueError("no good")
+    consumer = mq.consumer("t", group="g", threads=0, ladder=[])(lambda messages: Refusal(error))
+    send(mq, None)
+    drain(consumer)
+    assert mq.dead("g")[0].cause == "no good"
+
+
 def test_dead_letters_are_replayed_and_dropped(mq: Brook) -> None:
     seen: list[int] = []
 
@@ -265,6 +282,42 @@ def test_stopping_hands_back_what_takes_too_long(url: str) -> None:
         for worker in hang._workers.threads:
             worker.join()
         assert other.lag("g") == 1  # the ack of who was too late is not heard
+
+
+def test_an_error_that_nobody_expected_ends_no_thread(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the workers, the keeper and the upkeep: each fails once, and goes on."""
+    monkeypatch.setattr("brook.workers.PAUSE", 0.001)
+    handled = threading.Event()
+    with Brook(url, durability="off", lease=0.03) as mq:
+
+        @mq.consumer("t", group="g", threads=1)
+        def once(messages: list[Message]) -> Any:
+            if not handled.is_set():
+                handled.set()
+                return Refusal("means nothing", [5])  # type: ignore[list-item]
+
+        calls = {name: fails_once(monkeypatch, mq._store, name) for name in ("beat", "client_states")}
+        mq.send("t", b"x")
+        assert handled.wait(60)
+        waits_until(lambda: mq.lag("g") == 0 and all(len(each) > 1 for each in calls.values()))
+    assert all(f"{name} is out of order" in caplog.text for name in calls)
+    assert "Traceback" in caplog.text
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch, store: Any, name: str) -> list[str]:
+    """Let the store's method raise at its first call; what notes the calls."""
+    right, calls = getattr(store, name), list[str]()
+
+    def method(*arguments: object) -> object:
+        calls.append(name)
+        if len(calls) == 1:
+            raise RuntimeError(f"{name} is out of order")
+        return right(*arguments)
+
+    monkeypatch.setattr(store, name, method)
+    return calls
 
 
 def test_run_ends_on_a_signal(url: str) -> None:

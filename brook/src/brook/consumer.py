@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from brook.alerts import Alert, Alerts, Kind
-from brook.errors import BrookError, Forbidden, LeaseLost
+from brook.errors import Forbidden, LeaseLost
 from brook.model import Batch, Message, Refusal
 from brook.receiving import Receiver, Wanted
-from brook.workers import Handler, Workers, log
+from brook.workers import Handler, Workers, complain, log
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,13 @@ class Consumer:
 
     def _call(self, batch: Batch) -> Refusal | None:
         try:
-            return self._handler(list(batch.messages))
+            answer: object = self._handler(list(batch.messages))
         except Exception as error:
             log.warning("group %r: the handler raised", self.group, exc_info=error)
             return Refusal(f"{type(error).__name__}: {error}")
+        if answer is None or isinstance(answer, Refusal):
+            return answer
+        return Refusal(f"the handler returned {answer!r}: return None or a Refusal")
 
     def _take(self, receipt: int) -> _Handled | None:
         """Off the list; None if somebody else was faster."""
@@ -207,7 +210,7 @@ class Consumer:
         while True:
             try:
                 self.tend()
-            except BrookError as error:
-                log.error("group %r: %s", self.group, error)
+            except Exception as error:
+                complain(f"group {self.group!r}", error)
             if self._workers.stopping.wait(self._manner().upkeep):
                 return

@@ -9,11 +9,11 @@
 import threading
 from collections.abc import Callable
 
-from brook.errors import BrookError, Closed
+from brook.errors import Closed
 from brook.retention import clean_all
 from brook.settings import LiveSettings
 from brook.stores.base import Store
-from brook.workers import log
+from brook.workers import complain, log
 
 GONE = 24 * 3600.0
 # Consumers tell three times in a lease that they are there.
@@ -67,8 +67,8 @@ class Upkeep:
                 self.step()
             except Closed:
                 return
-            except BrookError as error:
-                log.error("upkeep: %s", error)
+            except Exception as error:
+                complain("upkeep", error)
 
     def _pause(self) -> float:
         now = self._settings.now
