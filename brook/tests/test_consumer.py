@@ -297,6 +297,7 @@ def test_an_error_that_nobody_expected_ends_no_thread(
             if not handled.is_set():
                 handled.set()
                 return Refusal("means nothing", [5])  # type: ignore[list-item]
+            return None
 
         calls = {name: fails_once(monkeypatch, mq._store, name) for name in ("beat", "client_states")}
         mq.send("t", b"x")

@@ -119,7 +119,7 @@ def test_a_listener_keeps_where_it_began(orders: Brook, tmp_path: Path) -> None:
 
 
 def test_progress_that_cannot_be_kept_is_said_at_once(orders: Brook, tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="nowhere/p.json: cannot keep a listener's progress"):
+    with pytest.raises(BadSetting, match=r"nowhere/p\.json: cannot keep a listener's progress"):
         orders.listen("orders", state=tmp_path / "nowhere" / "p.json")
     with pytest.raises(BadSetting, match="does not hold a listener's progress"):
         orders.listen("orders", state=tmp_path)

@@ -13,6 +13,7 @@ from brook.consumer import Consumer
 from brook.errors import BrookError
 from brook.model import Batch, Message, Refusal
 from brook.queue import Brook
+from brook.topics import as_names
 from brook.workers import FIRST_NAP, LONGEST_NAP
 
 P = ParamSpec("P")
@@ -76,12 +77,11 @@ class AsyncBrook:
     drop_dead = _twin(Brook.drop_dead)
 
     async def receive(
-        self, group: str, topics: Iterable[str] | None = None, *, max_messages: int = 1000, wait: float = 0.0
+        self, group: str, topics: str | Iterable[str] | None = None, *, max_messages: int = 1000, wait: float = 0.0
     ) -> Batch:
         """As Brook.receive; if the task is cancelled, others get at once what it would have got."""
-        look = functools.partial(
-            self.sync.receive, group, None if topics is None else list(topics), max_messages=max_messages
-        )
+        names = None if topics is None else as_names(topics)
+        look = functools.partial(self.sync.receive, group, names, max_messages=max_messages)
         loop, nap = asyncio.get_running_loop(), FIRST_NAP
         end = loop.time() + wait
         while not (batch := await self._claim(look)) and (left := end - loop.time()) > 0:

@@ -17,6 +17,7 @@ from typing import Self, get_args
 from brook.administration import Administration, require, require_position
 from brook.alerts import Alert, Alerts
 from brook.broadcast import Listener, Listening, Progress
+from brook.checks import is_text
 from brook.consumer import Consumer, Manner
 from brook.errors import BrookError
 from brook.group_commit import GroupCommit
@@ -26,7 +27,7 @@ from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
 from brook.sending import Packer, Sender
 from brook.settings import LiveSettings, checked
-from brook.topics import Topics
+from brook.topics import Topics, as_names
 from brook.transaction import Transaction, dbapi_connection
 from brook.upkeep import Upkeep
 from brook.urls import open_store
@@ -162,7 +163,7 @@ class Brook(Administration):
     def subscribe(
         self,
         group: str,
-        topics: Iterable[str] | None = None,
+        topics: str | Iterable[str] | None = None,
         *,
         start: Position = "earliest",
         ordered: bool | None = None,
@@ -177,14 +178,16 @@ class Brook(Administration):
         None leaves the group's option as it is; a new group is neither ordered nor choosy.
         """
         require_position("start", start)
-        require(bool(group), "group", group, "a name")
-        ids = None if topics is None else self._topics.ids(list(topics))
-        self._store.subscribe(group, ids, start, ordered=ordered, tags=None if tags is None else list(tags))
+        require(is_text(group), "group", group, "a name")
+        wanted = None if tags is None else list(tags)
+        require(not isinstance(tags, str) and all(map(is_text, wanted or ())), "tags", tags, "a list of words")
+        ids = None if topics is None else self._topics.ids(as_names(topics))
+        self._store.subscribe(group, ids, start, ordered=ordered, tags=wanted)
 
     def receive(
         self,
         group: str,
-        topics: Iterable[str] | None = None,
+        topics: str | Iterable[str] | None = None,
         *,
         max_messages: int = 1000,
         wait: float = 0.0,
@@ -195,7 +198,7 @@ class Brook(Administration):
         wait: seconds to wait for the first message.
         """
         require(max_messages > 0, "max_messages", max_messages, "a number above 0")
-        return self._receiver.receive(Wanted(group, None if topics is None else list(topics), max_messages), wait)
+        return self._receiver.receive(Wanted(group, None if topics is None else as_names(topics), max_messages), wait)
 
     def ack(self, batch: Batch) -> None:
         """The batch is done: its messages never come again to this group."""
@@ -294,7 +297,7 @@ class Brook(Administration):
         return begin
 
     def _named(self, topics: str | Iterable[str]) -> list[str]:
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = as_names(topics)
         if self.settings.auto_create:
             self._topics.create(names)
         return names
