@@ -299,7 +299,7 @@ def test_an_error_that_nobody_expected_ends_no_thread(
                 return Refusal("means nothing", [5])  # type: ignore[list-item]
             return None
 
-        calls = {name: fails_once(monkeypatch, mq._store, name) for name in ("beat", "client_states")}
+        calls = {name: noted(monkeypatch, mq._store, name, failures=1) for name in ("beat", "client_states")}
         mq.send("t", b"x")
         assert handled.wait(60)
         waits_until(lambda: mq.lag("g") == 0 and all(len(each) > 1 for each in calls.values()))
@@ -307,18 +307,38 @@ def test_an_error_that_nobody_expected_ends_no_thread(
     assert "Traceback" in caplog.text
 
 
-def fails_once(monkeypatch: pytest.MonkeyPatch, store: Any, name: str) -> list[str]:
-    """Let the store's method raise at its first call; what notes the calls."""
+def noted(monkeypatch: pytest.MonkeyPatch, store: Any, name: str, failures: int = 0) -> list[str]:
+    """A list that grows with each call of the store's method, of which the first so many raise."""
     right, calls = getattr(store, name), list[str]()
 
     def method(*arguments: object) -> object:
         calls.append(name)
-        if len(calls) == 1:
+        if len(calls) <= failures:
             raise RuntimeError(f"{name} is out of order")
         return right(*arguments)
 
     monkeypatch.setattr(store, name, method)
     return calls
+
+
+def test_leases_are_renewed_while_stopping_waits(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    mq = Brook(url, durability="off", lease=0.03)
+
+    @mq.consumer("t", group="g", threads=1)
+    def work(messages: list[Message]) -> None:
+        entered.set()
+        assert leave.wait(60)
+
+    mq.send("t", b"x")
+    assert entered.wait(60)
+    closing = threading.Thread(target=mq.close, args=(60,))
+    closing.start()
+    assert work._workers.stopping.wait(60)
+    renewals = noted(monkeypatch, mq._store, "renew")
+    waits_until(lambda: len(renewals) > 2)
+    leave.set()
+    closing.join()
 
 
 def test_run_ends_on_a_signal(url: str) -> None:

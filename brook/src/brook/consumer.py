@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from brook.alerts import Alert, Alerts, Kind
-from brook.errors import Forbidden, LeaseLost
+from brook.errors import Closed, Forbidden, LeaseLost
 from brook.model import Batch, Message, Refusal
 from brook.receiving import Receiver, Wanted
 from brook.workers import Handler, Workers, complain, log
@@ -67,6 +67,7 @@ class Consumer:
         self._handling: dict[int, _Handled] = {}  # by receipt
         self._lock = threading.Lock()
         self._workers = Workers(f"brook-{group}", threads, self.work)
+        self._stopped = threading.Event()  # nobody waits for the handlers any more
         self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
 
     def __call__(self, messages: list[Message]) -> Refusal | None:
@@ -84,6 +85,7 @@ class Consumer:
     def stop(self, grace: float = 10.0) -> None:
         """Let the handlers finish for so many seconds; hand back what they have not."""
         self._workers.stop(grace)
+        self._stopped.set()
         with self._lock:
             left = [handled.batch for handled in self._handling.values()]
             self._handling.clear()
@@ -210,7 +212,9 @@ class Consumer:
         while True:
             try:
                 self.tend()
+            except Closed:
+                return
             except Exception as error:
                 complain(f"group {self.group!r}", error)
-            if self._workers.stopping.wait(self._manner().upkeep):
+            if self._stopped.wait(self._manner().upkeep):
                 return
