@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -339,6 +340,26 @@ def test_leases_are_renewed_while_stopping_waits(url: str, monkeypatch: pytest.M
     waits_until(lambda: len(renewals) > 2)
     leave.set()
     closing.join()
+
+
+def test_a_lease_that_gets_shorter_is_kept_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper may not sleep for a third of the lease that was."""
+    entered, leave = threading.Event(), threading.Event()
+    with Brook(url, durability="off") as mq:
+
+        @mq.consumer("t", group="g", threads=1)
+        def work(messages: list[Message]) -> None:
+            entered.set()
+            assert leave.wait(60)
+
+        mq.send("t", b"x")
+        assert entered.wait(60)
+        renewals = noted(monkeypatch, mq._store, "renew")
+        mq.set("lease", 1.0)
+        end = time.monotonic() + mq.settings.lease + 10
+        waits_until(lambda: len(renewals) > 1 or time.monotonic() > end)
+        leave.set()
+    assert len(renewals) > 1
 
 
 def test_run_ends_on_a_signal(url: str) -> None:

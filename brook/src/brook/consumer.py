@@ -10,7 +10,9 @@
 4. Stopping lets the handlers finish for a while and hands back what they have not finished by then.
 """
 
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +21,7 @@ from brook.alerts import Alert, Alerts, Kind
 from brook.errors import Closed, Forbidden, LeaseLost
 from brook.model import Batch, Message, Refusal
 from brook.receiving import Receiver, Wanted
+from brook.settings import MAX_AGE
 from brook.workers import Handler, Workers, complain, log
 
 
@@ -209,12 +212,15 @@ class Consumer:
         self._alerts.tell(Alert(kind, self.group, self._receiver.client, handled.thread, text, self._clock()))
 
     def _keep(self) -> None:
-        while True:
+        """Tend at once and then in time; the settings, which say how often, may change meanwhile."""
+        tended = -math.inf
+        while not self._stopped.wait(min(tended + self._manner().upkeep - time.monotonic(), MAX_AGE)):
+            if time.monotonic() < tended + self._manner().upkeep:
+                continue
+            tended = time.monotonic()
             try:
                 self.tend()
             except Closed:
                 return
             except Exception as error:
                 complain(f"group {self.group!r}", error)
-            if self._stopped.wait(self._manner().upkeep):
-                return
