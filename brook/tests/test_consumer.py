@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brook import LADDER, BadSetting, Brook, Consumer, Message, MessageId, Refusal
+from brook import LADDER, BadSetting, Brook, Closed, Consumer, Message, MessageId, Refusal
 
 
 def send(mq: Brook, *keys: str | None) -> None:
@@ -360,6 +360,72 @@ def test_a_lease_that_gets_shorter_is_kept_at_once(url: str, monkeypatch: pytest
         waits_until(lambda: len(renewals) > 1 or time.monotonic() > end)
         leave.set()
     assert len(renewals) > 1
+
+
+def test_the_grace_is_for_all_together(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, leave, graces = threading.Semaphore(0), threading.Event(), list[float]()
+
+    def hang(messages: list[Message]) -> None:
+        entered.release()
+        assert leave.wait(60)
+
+    mq = Brook(url, durability="off")
+    consumers = [mq.consumer("t", group=group, threads=1)(hang) for group in "abc"]
+    mq.send("t", b"x")
+    assert all(entered.acquire(timeout=60) for _ in consumers)
+    stop = Consumer.stop
+
+    def noting(consumer: Consumer, grace: float) -> None:
+        graces.append(grace)
+        stop(consumer, grace)
+
+    monkeypatch.setattr(Consumer, "stop", noting)
+    mq.close(grace=0.2)
+    assert graces[0] > 0 and graces[1:] == [0, 0]
+    leave.set()
+
+
+@pytest.mark.parametrize("kind", ["consumer", "listener"])
+def test_a_handler_may_close_the_queue(url: str, kind: str) -> None:
+    """And what it has is done once it returns."""
+    with Brook(url, durability="off") as other:
+        mq = Brook(url, durability="off")
+        before = set(threading.enumerate())
+
+        def end(messages: list[Message]) -> None:
+            mq.close(grace=60)
+            assert mq.topics() == {"t": 1}  # it is open until the handler is through
+
+        if kind == "consumer":
+            mq.consumer("t", group="g", threads=2)(end)
+        else:
+            other.subscribe("g")
+            mq.listener("t")(end)
+        other.send("t", b"x")
+        waits_until(lambda: is_closed(mq))
+        waits_until(lambda: set(threading.enumerate()) <= before)
+        assert other.lag("g") == (0 if kind == "consumer" else 1)
+
+
+def is_closed(mq: Brook) -> bool:
+    try:
+        mq.topics()
+    except Closed:
+        return True
+    return False
+
+
+def test_a_handler_may_stop_its_consumer(url: str) -> None:
+    with Brook(url, durability="off") as mq:
+
+        @mq.consumer("t", group="g", threads=1, batch=1)
+        def first(messages: list[Message]) -> None:
+            first.stop(grace=0)
+
+        mq.append(["t"] * 2, [b"x"] * 2)
+        for thread in first._workers.threads:
+            thread.join()
+        assert mq.lag("g") == 1, "either it was not acked, or another was begun"
 
 
 def test_run_ends_on_a_signal(url: str) -> None:

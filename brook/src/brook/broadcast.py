@@ -105,6 +105,11 @@ class Listening:
     def tell_to_stop(self) -> None:
         self._workers.tell_to_stop()
 
+    @property
+    def is_calling(self) -> bool:
+        """Whether it is asked by its handler."""
+        return self._workers.is_one_calling
+
     def stop(self, grace: float = 10.0) -> None:
         self._workers.stop(grace)
 

@@ -85,13 +85,22 @@ class Consumer:
         """Claim nothing from here on."""
         self._workers.tell_to_stop()
 
+    @property
+    def is_calling(self) -> bool:
+        """Whether it is asked by its handler."""
+        return self._workers.is_one_calling
+
     def stop(self, grace: float = 10.0) -> None:
-        """Let the handlers finish for so many seconds; hand back what they have not."""
+        """Let the handlers finish for so many seconds; hand back what they have not.
+
+        If one of them says so, it is not waited for, and its batch is acked when it returns.
+        """
         self._workers.stop(grace)
         self._stopped.set()
+        here = threading.current_thread().name if self.is_calling else None
         with self._lock:
-            left = [handled.batch for handled in self._handling.values()]
-            self._handling.clear()
+            receipts = [receipt for receipt, handled in self._handling.items() if handled.thread != here]
+            left = [self._handling.pop(receipt).batch for receipt in receipts]
         for batch in left:
             self._receiver.hand_back(batch)
             log.warning("group %r: stopped with %d messages unfinished: handed back", self.group, len(batch))

@@ -88,15 +88,20 @@ class Brook(Administration):
     def close(self, grace: float = 10.0) -> None:
         """Stop the consumers, hand back what was received and not acked, and close the database.
 
-        grace: seconds for the handlers to finish what they have.
+        grace: seconds for the handlers, all together, to finish what they have.
+        A handler may say so too: then it is done behind its back, and the handler's return waited for.
         """
         for consumer in self._consumers:
             consumer.tell_to_stop()
+        if any(consumer.is_calling for consumer in self._consumers):
+            threading.Thread(target=self.close, args=(grace,), name="brook-close").start()
+            return
+        end = time.monotonic() + grace
         self._upkeep.stop(grace)
         # What cannot be handed back now, others get when the lease is over.
         for consumer in self._consumers:
             with contextlib.suppress(BrookError):
-                consumer.stop(grace)
+                consumer.stop(max(end - time.monotonic(), 0.0))
         with contextlib.suppress(BrookError):
             self._store.hand_back(self.client)
         self._alerts.close()

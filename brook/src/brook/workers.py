@@ -34,12 +34,18 @@ class Workers:
     def tell_to_stop(self) -> None:
         self.stopping.set()
 
+    @property
+    def is_one_calling(self) -> bool:
+        """Whether it is one of these threads that asks: what they call may want to stop them."""
+        return threading.current_thread() in self.threads
+
     def stop(self, grace: float) -> None:
-        """Wait so many seconds for what is being done."""
+        """Wait so many seconds for what is being done; who is one of them does not wait for itself."""
         self.tell_to_stop()
         end = time.monotonic() + grace
         for thread in self.threads:
-            thread.join(max(end - time.monotonic(), 0))
+            if thread is not threading.current_thread():
+                thread.join(max(end - time.monotonic(), 0))
 
     def _work(self) -> None:
         nap = 0.0
