@@ -2,8 +2,8 @@
 
 1. A client that certainly is dead, or has not been heard of for GONE seconds, is handed back: others have what it
    had in flight, and it is listed no more.
-2. Cleaning is the work of one: of the consumers that have been heard of lately, the first by its id. No lock and
-   no vote; while two disagree about who is there, both clean, which does no harm.
+2. Cleaning is the work of one: of the consumers with threads that have been heard of lately, the first by its id.
+   No lock and no vote; while two disagree about who is there, both clean, which does no harm.
 """
 
 import threading
@@ -58,7 +58,8 @@ class Upkeep:
 
     def _is_first(self) -> bool:
         lately = self._clock() - _LEASES * self._settings.now.lease
-        there = [state.client for state in self._store.client_states() if (state.seen or 0) >= lately]
+        consumers = [state for state in self._store.client_states() if state.threads]  # who steps by hand cleans not
+        there = [state.client for state in consumers if (state.seen or 0) >= lately]
         return self._client <= min(there, default=self._client)
 
     def _work(self) -> None:
