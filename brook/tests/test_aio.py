@@ -1,11 +1,14 @@
 """The async twins."""
 
 import asyncio
+import threading
 from inspect import iscoroutinefunction
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from brook import AsyncBrook, Brook, Message, Outgoing, Refusal, UnknownGroup
+from brook import AsyncBrook, BadUrl, Brook, Message, Outgoing, Refusal, UnknownGroup
 
 NOT_AWAITED = {"close", "run", "within", "listen", "listener", "settings"}
 
@@ -60,6 +63,47 @@ def test_a_cancelled_receive_hands_back(url: str) -> None:
             assert (await mq.receive("g", wait=30)).bodies == [b"x"]
 
     asyncio.run(life())
+
+
+def pools() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("brook-aio")}
+
+
+def test_what_cannot_be_opened_leaves_no_threads() -> None:
+    before = pools()
+
+    async def fail() -> None:
+        with pytest.raises(BadUrl):
+            async with AsyncBrook("carrier-pigeon://"):
+                pass
+
+    asyncio.run(fail())
+    for thread in pools() - before:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_what_is_opened_too_late_is_closed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, opened, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(*_: object) -> Any:
+        opened.set()
+        assert gate.wait(60)
+        return SimpleNamespace(close=closed.set)
+
+    monkeypatch.setattr("brook.aio.Brook", slow)
+
+    async def give_up() -> None:
+        opening = asyncio.create_task(AsyncBrook(url).__aenter__())
+        while not opened.is_set():
+            await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+
+    asyncio.run(give_up())
+    gate.set()
+    assert closed.wait(60)
 
 
 def test_coroutines_as_handlers(url: str) -> None:

@@ -6,7 +6,7 @@ Each call runs in a thread of its own pool, so that sends of many tasks at once 
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from brook.consumer import Consumer
@@ -39,12 +39,20 @@ class AsyncBrook:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="brook-aio")
 
     async def __aenter__(self) -> Self:
-        self.sync = await self._in_thread(self._open)
+        opening = self._pool.submit(self._open)
+        try:
+            self.sync = await asyncio.wrap_future(opening)
+        except BaseException:
+            opening.add_done_callback(_close_unused)
+            self._pool.shutdown(wait=False)
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._in_thread(self.sync.close)
-        self._pool.shutdown(wait=False)
+        try:
+            await self._in_thread(self.sync.close)
+        finally:
+            self._pool.shutdown(wait=False)
 
     remove = _twin(Brook.remove)
     create_topics = _twin(Brook.create_topics)
@@ -113,6 +121,12 @@ class AsyncBrook:
 
     async def _in_thread(self, call: Callable[[], R]) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+
+def _close_unused(opening: Future[Brook]) -> None:
+    """Nobody waited until it was open."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 def _quietly(hand_back: Callable[[Batch], None], batch: Batch) -> None:
