@@ -292,9 +292,10 @@ class Brook(Administration):
         What it raises is logged and no reason to have the messages again.
         """
         require(batch > 0, "batch", batch, "a number above 0")
+        listener = self.listen(topics, state=state, start=start)
 
         def begin(handler: Handler) -> Listening:
-            listening = Listening(self.listen(topics, state=state, start=start), handler, batch)
+            listening = Listening(listener, handler, batch)
             self._consumers.append(listening)
             listening.start()
             return listening
