@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -67,31 +68,29 @@ def ack(db: Session, receipts: Sequence[int], now: float) -> list[int]:
     return held_by(receipts, db.gather(*ending(db, receipts, now))[COUNTED])
 
 
-COUNTED = 1  # which statement of `ending` tells what is held
+COUNTED = 0  # which statement of `ending` tells what is held
 
 
 def ending(db: Session, receipts: Sequence[int], now: float) -> list[Select]:
     """What ends these claims: nobody else does meanwhile, or takes them over."""
     count = len(receipts)
-    # By one receipt each: of a list, the server may look for them in the whole table, and wait for others' locks.
     return [
-        (sql.these_receipts(count) + db.locking, receipts),
-        (sql.claimed_counts(count), receipts),
+        (sql.claimed_counts(count) + db.locking, receipts),
         (sql.log_claims(count), (now, *receipts)),
-        *[(sql.DROP_CLAIMS, (receipt,)) for receipt in receipts],
-        *[(sql.DROP_RECEIPT, (receipt,)) for receipt in receipts],
+        *db.dropping(receipts),
     ]
 
 
 def held_by(receipts: Sequence[int], counts: Sequence[Row]) -> list[int]:
     """How many messages each held; a second ack of one that comes along is for nothing."""
-    held = {receipt: int(count) for receipt, count in counts}
+    held: Counter[int] = Counter()
+    for receipt, count in counts:
+        held[receipt] += count
     return [held.pop(receipt, 0) for receipt in receipts]
 
 
 def renew(db: Session, receipt: int, until: float) -> int:
-    locked = (sql.these_receipts(1) + db.locking, (receipt,))
-    _, counts = db.gather(locked, (sql.claimed_counts(1), (receipt,)))
+    counts = db.rows(sql.claimed_counts(1) + db.locking, (receipt,))
     db.change(sql.RENEW, (until, receipt))
     return held_by([receipt], counts)[0]
 
