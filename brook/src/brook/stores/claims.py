@@ -22,8 +22,7 @@ from brook.stores.offers import (
     lock_lost,
     lock_receipts,
     receipts,
-    stock_from,
-    stock_selects,
+    take_stock,
 )
 from brook.stores.places import offset_at, to_place, topic_bounds
 from brook.stores.session import Row, Select, Session
@@ -38,14 +37,14 @@ class Grant(NamedTuple):
 
 
 def ack_and_claim(db: Session, done: Sequence[int], request: ClaimRequest, after: int) -> Grant:
+    # The acks first, so that others wait for the group's lock no longer than they have to. Who takes over one of these
+    # claims has that lock, and wants ours: then the database lets one of us begin anew.
+    held = ack(db, done, request.now) if done else []
     db.lock_groups([request.group])
-    over = ending(db, done, request.now) if done else []
-    found = db.gather(*over, *stock_selects(request.group))
-    stock, gone = lock_lost(db, stock_from(request.group, found[len(over) :]), request.now)
+    stock, gone = lock_lost(db, take_stock(db, request.group), request.now)
     offer = _bury_exhausted(db, stock.group, find_offer(db, request, stock, gone), request)
     shares = list(deal(offer, request, stock.group.ordered, after))
     new = [each for share in shares for each in share.new]
-    held = held_by(done, found[COUNTED]) if done else []
     return Grant(held, _grant(db, stock.group, shares, request), new[-1].topic if new else None)
 
 
