@@ -179,14 +179,17 @@ LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE name = ?"
 
 # --- claims
 
+# Of a small table the server would rather look at all rows, and would wait for those that others have locked.
+BY_KEY = "FORCE INDEX (PRIMARY)"
+
 # From the id of a row to that of the next, of those that one statement adds; the server tells the first.
 STEP = "SELECT @@auto_increment_increment"
 
 
 def drop_receipts(count: int) -> str:
-    """So many, with what they hold. Without the hint the server may look through all, and wait for others' locks."""
+    """So many, with what they hold."""
     return f"""
-        DELETE r, c FROM brook_receipt r FORCE INDEX (PRIMARY) LEFT JOIN brook_claim c ON c.receipt = r.id
+        DELETE r, c FROM brook_receipt r {BY_KEY} LEFT JOIN brook_claim c ON c.receipt = r.id
         WHERE r.id IN {one_of(count)}
     """
 

@@ -74,7 +74,7 @@ def ending(db: Session, receipts: Sequence[int], now: float) -> list[Select]:
     """What ends these claims: nobody else does meanwhile, or takes them over."""
     count = len(receipts)
     return [
-        (sql.claimed_counts(count) + db.locking, receipts),
+        (sql.claimed_counts(count, db.by_key) + db.locking, receipts),
         (sql.log_claims(count), (now, *receipts)),
         *db.dropping(receipts),
     ]
@@ -84,12 +84,12 @@ def held_by(receipts: Sequence[int], counts: Sequence[Row]) -> list[int]:
     """How many messages each held; a second ack of one that comes along is for nothing."""
     held: Counter[int] = Counter()
     for receipt, count in counts:
-        held[receipt] += count
+        held[receipt] += count or 0
     return [held.pop(receipt, 0) for receipt in receipts]
 
 
 def renew(db: Session, receipt: int, until: float) -> int:
-    counts = db.rows(sql.claimed_counts(1) + db.locking, (receipt,))
+    counts = db.rows(sql.claimed_counts(1, db.by_key) + db.locking, (receipt,))
     db.change(sql.RENEW, (until, receipt))
     return held_by([receipt], counts)[0]
 

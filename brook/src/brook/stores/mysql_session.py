@@ -32,6 +32,7 @@ class Outcome(NamedTuple):
 
 class MysqlSession:
     locking = " FOR UPDATE"
+    by_key = sql.BY_KEY
 
     def __init__(self, cursor: Any, longest: int, *, transaction: bool, clustered: bool) -> None:
         """cursor: of PyMySQL. longest: what the server takes in one packet, in bytes."""

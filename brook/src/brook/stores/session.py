@@ -20,6 +20,7 @@ class Session(Protocol):
     """
 
     locking: str  # at the end of a select: lock its rows
+    by_key: str  # behind a table: find its rows by its primary key, and look at no others
 
     def rows(self, statement: str, parameters: Parameters = ()) -> list[Row]:
         """What a select finds."""

@@ -24,6 +24,7 @@ class Ends(NamedTuple):
 
 class SqliteSession:
     locking = ""
+    by_key = ""
 
     def __init__(self, db: sqlite3.Connection | sqlite3.Cursor, told: Ends | None = None) -> None:
         """told: by the last transaction."""
