@@ -152,12 +152,12 @@ def count_strings(data: bytes, at: int) -> tuple[int, int]:
 
 
 _SHORT_STRING = re.compile(rb"\$([1-9][0-9])\r\n")
-_SEVEN_BYTES = np.uint64((1 << 56) - 1)
 
 
 def _alike(data: bytes, at: int, length: int, most: int, head: bytes) -> int:
     """After how many of these strings comes one with the same head."""
-    if most == 1:
+    first = data[at + length - 2 : at + length + 6]  # and the first byte of a text: ids begin alike
+    if most == 1 or not first.startswith(b"\r\n" + head):
         return 0
     between = np.ndarray((most - 1,), "<u8", data, at + length - 2, (length,))
-    return leading((between & _SEVEN_BYTES) == int.from_bytes(b"\r\n" + head, "little"))
+    return leading(between == between[0])
