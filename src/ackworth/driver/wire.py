@@ -186,10 +186,15 @@ class InFlight:
         self._wire.await_half(self._count, self._answer_size)
 
 
-@contextlib.contextmanager
-def lost_if(kinds: type[Exception] | tuple[type[Exception], ...], reason: int) -> Iterator[None]:
+class lost_if:  # noqa: N801 - it reads as a function; a generator would cost twice as much
     """What a codec cannot read is a connection that is lost for this reason."""
-    try:
-        yield
-    except kinds as error:
-        raise ConnectionLost(str(error), reason) from error
+
+    def __init__(self, kinds: type[Exception] | tuple[type[Exception], ...], reason: int) -> None:
+        self._kinds, self._reason = kinds, reason
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, self._kinds):
+            raise ConnectionLost(str(error), self._reason) from error
