@@ -4,8 +4,8 @@
 
 redis-benchmark writes as many commands as `-P` says, waits until all are answered, and writes the same bytes again. It
 has as much in flight as the driver, which keeps its window full by halves, but less to do: the driver has a body for
-each message, and says of each message what became of it. Its own start is no more counted than the driver's: what it
-takes for a single window is subtracted.
+each message, and says of each message what became of it. The start of redis-benchmark is not counted, as the driver's
+is not: the CPU that a run of a single window takes is subtracted.
 """
 
 from dataclasses import replace
