@@ -122,3 +122,27 @@ def test_a_damaged_run_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 def test_a_traceback_only_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--debug", "run", "rebot"]) == 2
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_no_defect(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    line = said(capsys, "run", "reboot", "--quiet", "--out", str(tmp_path / "run"))
+    assert f"{tmp_path}/file" in line and "may be written, and has room" in line
+
+
+def test_a_defect_that_cannot_even_say_what_it_is_is_no_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail(_: object) -> int:
+        raise Speechless
+
+    monkeypatch.setattr("ackworth.cli.doctor.main", fail)
+    assert main(["doctor"]) == 2
+    assert "a defect of Ackworth's own" in capsys.readouterr().err.splitlines()[-1]
