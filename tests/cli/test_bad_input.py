@@ -1,5 +1,6 @@
 """Whatever is wrong with what was asked for is one clear line, exit code 2, and nothing on the disk."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (
             ["reboot", "--set", "broker.settings.durabilty=full"],
             "has no setting 'durabilty': did you mean 'durability'?",
+        ),
+        (
+            ["reboot", "--broker", "kafka", "--set", "broker.settings.acks=true"],
+            "acks is True, but must be one of idempotent, all, 1, 0",
         ),
         (["reboot", "--set", "broker.topology=three"], "has no topology 'three': it has single"),
         (["reboot", "--set", "faults.0.kind=power-cutt"], "unknown fault 'power-cutt': did you mean 'power-cut'?"),
@@ -114,7 +119,10 @@ def test_foreign_directories(capsys: pytest.CaptureFixture[str], tmp_path: Path,
 
 
 def test_a_damaged_run_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for damage in ('{"run": 1', "[]", '{"run": "x"}'):
+    whole = {"run": "x", "plan": "p", "title": "t", "size": "small", "seed": 1, "sets": [], "trials": ["a"]}
+    whole |= {"started": "", "ackworth": "", "environment": {}}
+    broken = [json.dumps({**whole, **change}) for change in ({"seed": "x"}, {"trials": [1]})]
+    for damage in ('{"run": 1', "[]", '{"run": "x"}', *broken):
         (tmp_path / "run.json").write_text(damage)
         assert "run.json: damaged" in said(capsys, "check", str(tmp_path))
 
