@@ -214,6 +214,22 @@ def test_without_the_option_keys_are_not_kept_in_order(mq: Brook, clock: Any) ->
     assert handled == [1, 0]
 
 
+def test_a_topic_that_is_closed_does_not_stop_the_others(mq: Brook) -> None:
+    got: list[str] = []
+    mq.append(["a", "b", "a", "b"], [b"x"] * 4)
+
+    @mq.consumer(["a", "b"], group="g", threads=0, batch=1)
+    def note(messages: list[Message]) -> None:
+        got.extend(message.topic for message in messages)
+
+    mq.set_rule("b", "closed")
+    drain(note)
+    assert got == ["a", "a"]
+    mq.set_rule("b", "read-only")
+    drain(note)
+    assert got == ["a", "a", "b", "b"]
+
+
 def test_tags_choose(mq: Brook) -> None:
     got: list[bytes] = []
 

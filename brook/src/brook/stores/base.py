@@ -39,7 +39,7 @@ from brook.states import ClientState, GroupState, TopicState, Trace
 
 class ClaimRequest(NamedTuple):
     group: str
-    topics: frozenset[int] | None  # None for all that the group has subscribed to
+    topics: frozenset[int] | None  # None for all that the group has subscribed to; Forbidden if none may be read
     limit: int  # messages of a batch
     client: str
     now: float  # seconds of the wall clock
