@@ -19,10 +19,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
-from brook.errors import BrookError, Forbidden, StoreFailed
+from brook.errors import BadMessage, BodyTooLarge, BrookError, Forbidden, StoreFailed, UnknownTopic
 from brook.packing import Body, Extra, Run, pack
 
 NAP = 0.05
+# What one of them is refused for by the store, and what was committed with it is not.
+_OF_ONE = (Forbidden, BodyTooLarge, BadMessage, UnknownTopic)
 
 Result = TypeVar("Result")
 
@@ -126,8 +128,10 @@ class Turns(Generic[Result]):
         except BaseException as error:
             for each in waiting:
                 if not each.settled:
-                    each.error = _for_others(error)
-            raise
+                    each.error = _told(error)
+            # Whose turn it is hears of its own like the others: that may have been stored before the error.
+            if not isinstance(error, BrookError):
+                raise
 
 
 class GroupCommit(Turns[list[int]]):
@@ -158,8 +162,8 @@ def _commit(sends: Sequence[_Send], append: Callable[[list[Run]], list[int]], pr
     parts = _packed(sends, process)
     try:
         firsts = iter(append([run for _, runs in parts for run in runs]))
-    except Forbidden as error:
-        # Nothing was stored; those whose topics may be written to must not suffer.
+    except _OF_ONE as error:
+        # Nothing was stored; the others must not suffer.
         if len(sends) == 1:
             sends[0].error = error
         else:
@@ -209,8 +213,11 @@ def _sender(process: str, thread: str) -> str:
     return json.dumps([process, thread])
 
 
-def _for_others(error: BaseException) -> BrookError:
-    """What those are told whose messages were in the same commit."""
+def _told(error: BaseException) -> BrookError:
+    """What those are told, each in a thread of its own, whose messages were in the same commit."""
     if isinstance(error, BrookError):
-        return type(error)(*error.args)
-    return StoreFailed(f"the thread that was committing for all was stopped by {error!r}: look before resending")
+        told = type(error)(*error.args)
+    else:
+        told = StoreFailed(f"the thread that was committing for all was stopped by {error!r}: look before resending")
+    told.__cause__ = error
+    return told
