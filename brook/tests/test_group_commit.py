@@ -1,5 +1,6 @@
 """Sends of many threads in one commit; an error reaches all whose messages were in it."""
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Callable
@@ -163,6 +164,55 @@ def test_what_one_is_refused_for_others_do_not_suffer(kind: type[Refused]) -> No
 
     gathered(table, [send, fail, send, fail, send], GroupCommit(append))
     assert (len(table.stored), refused) == (3, [kind, kind])
+
+
+class Interrupting(dict[str, object]):
+    """A turn, at the taking of which one is interrupted once it is taken."""
+
+    interrupts = 1
+
+    def setdefault(self, key: str, holder: object = None) -> object:
+        found = super().setdefault(key, holder)
+        if self.interrupts:
+            self.interrupts -= 1
+            raise KeyboardInterrupt
+        return found
+
+
+@pytest.mark.parametrize(
+    "send", [lambda commit: commit.one(1, b"x", None), lambda commit: commit.runs([Run(1, 1, b"x")])]
+)
+def test_an_interrupt_loses_no_turn(send: Callable[[GroupCommit], object]) -> None:
+    table = Table()
+    table.gate.set()
+    commit = GroupCommit(table.append)
+    commit._turn = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        send(commit)
+    later = threading.Thread(target=send, args=(commit,), daemon=True)
+    later.start()
+    later.join(30)
+    assert not later.is_alive()
+
+
+def test_an_interrupt_before_the_commit_leaves_the_others_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, interrupted = Table(), list[str]()
+    do_all = GroupCommit._do_all
+
+    def interrupt_one(commit: GroupCommit, waiting: Any) -> None:
+        if not interrupted:
+            interrupted.append(threading.current_thread().name)
+            raise KeyboardInterrupt
+        do_all(commit, waiting)
+
+    monkeypatch.setattr(GroupCommit, "_do_all", interrupt_one)
+
+    def send(commit: GroupCommit) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            commit.one(1, b"x", None)
+
+    gathered(table, [send] * 5)
+    assert len(interrupted) == 1
 
 
 def test_threads_together(tmp_path: Path) -> None:
