@@ -66,8 +66,8 @@ class Waiting(NamedTuple):
 class Cleaned(NamedTuple):
     """What one step of retention did."""
 
-    messages: int
-    bytes: int
+    messages: int  # that were deleted
+    bytes: int  # that it came past: what was deleted, and what stays though it is too old or too much
     next: int | None  # the offset to go on from; None: the rest is to stay
 
 
@@ -184,8 +184,8 @@ class Store(Writer, Protocol):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
         """Delete, of the first so many runs from an offset on, what is too old or too much.
 
-        before: what was sent earlier is too old. excess: so many bytes are too many.
-        What any group has in flight or among its dead letters stays.
+        before: what was sent earlier is too old. excess: so many bytes are too many, the first ones.
+        What any group has in flight or among its dead letters stays, and nothing that is newer goes in its stead.
         """
 
     def skip_deleted(self, group: str) -> None:
