@@ -94,7 +94,14 @@ def test_what_is_not_escaped_is_seen(server: Server, monkeypatch: pytest.MonkeyP
 
 def test_other_names_are_not_answered(server: Server) -> None:
     assert ask(server, "/topics", signed(server) | {"Host": "evil.example"})[0] == 403
+    assert ask(server, "/topics", signed(server) | {"Host": "["})[0] == 403
     assert ask(server, "/topics", signed(server) | {"Host": "localhost:80"})[0] == 200
+
+
+@pytest.mark.parametrize("token", ["a b;c", "\u043a\u043b\u044e\u0447", 'a"', "a,b", ""])
+def test_a_token_that_no_cookie_can_carry(mq: Brook, token: str) -> None:
+    with pytest.raises(BadSetting, match="of A-Z, a-z, 0-9, _ and -"):
+        Server(mq, "127.0.0.1", 0, token)
 
 
 def test_dead_letters_are_replayed_by_our_forms_alone(server: Server) -> None:
@@ -108,7 +115,15 @@ def test_dead_letters_are_replayed_by_our_forms_alone(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/nowhere", 404), ("/topic", 400), ("/topic?name=nowhere", 400), ("/trace?topic=x&offset=y", 400)],
+    [
+        ("/nowhere", 404),
+        ("//[", 404),
+        ("http://[", 404),
+        ("/topic", 400),
+        ("/topic?name=nowhere", 400),
+        ("/trace?topic=x&offset=y", 400),
+        (f"/trace?{urlencode({'topic': NASTY, 'offset': 10**20})}", 400),
+    ],
 )
 def test_wrong_addresses(server: Server, path: str, status: int) -> None:
     assert ask(server, path, signed(server))[0] == status
