@@ -82,6 +82,19 @@ def test_replay_and_dead(shop: Brook, capsys: pytest.CaptureFixture[str]) -> Non
         assert run(capsys, "replay", "billing", "--to", place)[0]["lag"] == lag
 
 
+def test_dead_letters_are_chosen_before_they_are_counted(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.subscribe("all")
+    shop._receiver.refuse(shop.receive("all"), "broken", None, ladder=[])
+    for options, found in (
+        (["--topic", "orders"], [("orders", 0)]),
+        (["--offset", "2"], [("orders", 2)]),
+        (["--topic", "orders", "--offset", "1"], [("orders", 1)]),
+        (["--topic", "odd", "--offset", "1"], []),
+    ):
+        rows = run(capsys, "dead", "all", "--limit", "1", *options)
+        assert [(row["topic"], row["offset"]) for row in rows] == found
+
+
 def test_trace(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = run(capsys, "trace", "orders", "1")
     assert (found["sent"]["thread"], found["standing"]) == ("MainThread", {"billing": "dead"})

@@ -15,12 +15,10 @@ from brook.metrics import metrics_text
 from brook.model import DeadLetter, Message, MessageId, Position, Rule
 from brook.retention import clean_all
 from brook.settings import LiveSettings, Settings, checked
-from brook.sql.statements import OFFSET_BITS
+from brook.sql.statements import MAX_OFFSET
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores.base import Store
 from brook.topics import Topics
-
-MAX_OFFSET = (1 << OFFSET_BITS) - 1
 
 
 class Administration:
@@ -149,10 +147,14 @@ class Administration:
 
     # --- dead letters
 
-    def dead(self, group: str, limit: int = 1000) -> list[DeadLetter]:
-        """Messages that the group has given up on, by topic and offset."""
+    def dead(
+        self, group: str, limit: int = 1000, *, topic: str | None = None, offset: int | None = None
+    ) -> list[DeadLetter]:
+        """The first so many messages that the group has given up on, by topic and offset; or of one of these alone."""
         require_count("limit", limit)
-        deaths = self._store.dead(group, limit)
+        require_offset("offset", offset or 0)
+        topic_id = None if topic is None else self._topics.ids([topic])[0]
+        deaths = self._store.dead(group, limit, topic=topic_id, offset=offset)
         self._topics.require({death.range.topic for death in deaths})
         return [
             DeadLetter(

@@ -9,11 +9,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from brook.entering import json_value, position, time
 from brook.errors import BadSetting, BadUrl, BrookError
-from brook.model import Message, MessageId
+from brook.model import Message
 from brook.printing import (
     Row,
     as_json,
@@ -92,12 +92,11 @@ def replay(mq: Brook, options: Options) -> Sequence[Row]:
 
 
 def dead(mq: Brook, options: Options) -> Sequence[Row]:
-    chosen = [letter for letter in mq.dead(options.group, options.limit) if _is_chosen(letter, options)]
-    ids = [MessageId(letter.topic, letter.offset) for letter in chosen]
+    chosen = mq.dead(options.group, options.limit, topic=options.topic, offset=options.offset)
     if options.replay:
-        mq.replay_dead(options.group, ids)
+        mq.replay_dead(options.group, chosen)
     elif options.drop:
-        mq.drop_dead(options.group, ids)
+        mq.drop_dead(options.group, chosen)
     return [dead_row(letter) for letter in chosen]
 
 
@@ -201,10 +200,6 @@ def _open(url: str | None) -> Brook:
 
 def _rows(messages: Iterable[Message]) -> list[Row]:
     return [message_row(message) for message in messages]
-
-
-def _is_chosen(letter: Any, options: Options) -> bool:
-    return options.topic in (None, letter.topic) and options.offset in (None, letter.offset)
 
 
 def _typed(read: Callable[[str], Entered]) -> Callable[[str], Entered]:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from brook import console
+from brook.deeds import DEEDS
 from brook.errors import BadSetting, BrookError
 from brook.queue import Brook
 
@@ -121,14 +122,11 @@ class _Handler(BaseHTTPRequestHandler):
         return _error(404, "there is no such page")
 
     def _post(self, path: str, fields: dict[str, str]) -> Answer:
-        mq, group = self.server.mq, fields["group"]
         if not self.server.knows(fields.get("secret", "")):
             return _error(403, "the form is not ours")
-        if path not in ("/replay", "/drop"):
+        if path not in DEEDS:
             return _error(404, "there is no such page")
-        act = mq.replay_dead if path == "/replay" else mq.drop_dead
-        act(group, mq.dead(group))
-        return Answer(303, "", headers=(("Location", f"/dead?{urlencode({'group': group})}"),))
+        return Answer(303, "", headers=(("Location", DEEDS[path](self.server.mq, fields)),))
 
     def _tokens(self) -> list[str]:
         """What the browser, or Prometheus, has brought."""
