@@ -129,26 +129,56 @@ def brook_consume(path: Path, messages: int, batch: int, topics: int = 1) -> flo
 
 
 def one_by_one(path: Path, seconds: float, threads: int) -> float:
-    body, end, counts = os.urandom(BODY), time.perf_counter() + seconds, [0] * threads
+    body = os.urandom(BODY)
     with Brook(f"sqlite:///{path}") as mq:
         mq.create_topics(["t"])
+        return in_threads(seconds, threads, lambda: lambda: mq.send("t", body))
 
-        def send(thread: int) -> None:
-            while time.perf_counter() < end:
-                mq.send("t", body)
-                counts[thread] += 1
 
-        workers = [threading.Thread(target=send, args=(n,)) for n in range(threads)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    return sum(counts) / seconds
+def bare_one_by_one(path: Path, seconds: float, threads: int) -> float:
+    """Each thread has a connection of its own, and waits for the others' commits as SQLite has it wait."""
+    body = os.urandom(BODY)
+    bare(path).close()
+
+    def new_sender() -> Callable[[], object]:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=60)
+        connection.execute("PRAGMA synchronous = FULL")
+
+        def send() -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO message (body) VALUES (?)", (body,))
+            connection.execute("COMMIT")
+
+        return send
+
+    return in_threads(seconds, threads, new_sender)
+
+
+def in_threads(seconds: float, threads: int, new_sender: Callable[[], Callable[[], object]]) -> float:
+    """Messages a second of threads that each send one after the other."""
+    counts, ready = [0] * threads, threading.Barrier(threads + 1)
+
+    def work(thread: int) -> None:
+        send = new_sender()
+        ready.wait()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            send()
+            counts[thread] += 1
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+    for worker in workers:
+        worker.start()
+    ready.wait()
+    begin = time.perf_counter()
+    for worker in workers:
+        worker.join()
+    return sum(counts) / (time.perf_counter() - begin)
 
 
 def contests(seconds: float, backlog: int) -> list[Contest[Path]]:
     bare_writes, bare_reads, bare_commits = "bare executemany", "bare select", "bare, a commit per message"
-    bare_keys = "bare executemany, keys indexed"
+    bare_keys, bare_threads = "bare executemany, keys indexed", "bare, 20 threads, a commit per message"
     return [
         Contest(bare_writes, lambda p: bare_produce(p, seconds, 1000)),
         Contest("append, 1 topic, batch 1000", lambda p: brook_produce(p, seconds, 1000), bare_writes, 0.7),
@@ -162,7 +192,9 @@ def contests(seconds: float, backlog: int) -> list[Contest[Path]]:
         Contest("receive + ack, 256 topics, batch 4096", lambda p: brook_consume(p, backlog, 4096, 256), bare_reads),
         Contest(bare_commits, lambda p: bare_produce(p, seconds, 1)),
         Contest("send, 1 thread", lambda p: one_by_one(p, seconds, 1), bare_commits),
+        Contest(bare_threads, lambda p: bare_one_by_one(p, seconds, 20)),
         Contest("send, 20 threads", lambda p: one_by_one(p, seconds, 20), bare_commits, 5),
+        Contest("send, 20 threads again", lambda p: one_by_one(p, seconds, 20), bare_threads, 5),
     ]
 
 

@@ -7,9 +7,10 @@ that has just been started and has taken in a tenth as many before:
     worker   a whole producer of ours: paced, bodies made and summed, every message in the record
 
 CPU is that of the client's process, user and system, for each acked message; of the peer and the worker from the
-start of their processes to the end. A rate is that of sending and acking alone: where a peer reports its own, it is
-that. Each round has all ways in turn, so what disturbs the machine for longer disturbs all of them: the ratio to the
-peer is made round by round, and what is printed is the middle one, with the least and the greatest.
+start of their processes to the end, unless a bench says otherwise. A rate is that of sending and acking alone: where a
+peer reports its own, it is that. Each round has all ways in turn, so what disturbs the machine for longer disturbs all
+of them: the ratio to the peer is made round by round, and what is printed is the middle one, with the least and the
+greatest.
 """
 
 import argparse

@@ -176,7 +176,7 @@ class Agreement(RuleBasedStateMachine):
         most: int | None,
         data: st.DataObject,
     ) -> None:
-        done = self._some_claims(data)
+        done = self._some_claims(data) if data.draw(st.booleans()) else []
         request = ClaimRequest(group, None, limit, client, self.now, LEASE, threads, most)
         self.all(lambda side: side.claim(request, wanted, done))
 
@@ -257,7 +257,7 @@ class Agreement(RuleBasedStateMachine):
 
     def _some_claims(self, data: st.DataObject) -> list[int]:
         count = len(self.sides[0].receipts)
-        return data.draw(st.lists(st.integers(1, count), max_size=3)) if count else []
+        return data.draw(st.lists(st.integers(1, count), max_size=2)) if count else []
 
 
 def _answer(act: Callable[[Side], Any], side: Side) -> Any:

@@ -4,6 +4,7 @@ import itertools
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,25 @@ def test_an_error_reaches_all_and_the_next_go_on(error: BaseException, seen: typ
     assert sorted(kind.__name__ for kind in raised) == sorted([type(error).__name__, *[seen.__name__] * 3])
     table.error = None
     assert commit.one(1, b"y", None) == 1
+
+
+def test_what_cannot_be_packed_leaves_nobody_waiting() -> None:
+    table, ended = Table(), []
+
+    def send(body: bytes) -> Callable[[GroupCommit], None]:
+        def job(commit: GroupCommit) -> None:
+            try:
+                commit.one(1, body, None)
+            except (TypeError, StoreFailed) as error:
+                ended.append(type(error))
+
+        return job
+
+    not_bytes: Any = "text"
+    commit = gathered(table, [send(b"first"), send(b"a"), send(not_bytes), send(b"b")])
+    assert sorted(kind.__name__ for kind in ended) == ["StoreFailed", "StoreFailed", "TypeError"]
+    assert table.stored == [b"first"]
+    assert commit.one(1, b"next", None) == 1
 
 
 def test_threads_together(tmp_path: Path) -> None:

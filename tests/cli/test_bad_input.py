@@ -1,5 +1,6 @@
 """Whatever is wrong with what was asked for is one clear line, exit code 2, and nothing on the disk."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (
             ["reboot", "--set", "broker.settings.durabilty=full"],
             "has no setting 'durabilty': did you mean 'durability'?",
+        ),
+        (
+            ["reboot", "--broker", "kafka", "--set", "broker.settings.acks=true"],
+            "acks is True, but must be one of idempotent, all, 1, 0",
         ),
         (["reboot", "--set", "broker.topology=three"], "has no topology 'three': it has single"),
         (["reboot", "--set", "faults.0.kind=power-cutt"], "unknown fault 'power-cutt': did you mean 'power-cut'?"),
@@ -114,7 +119,10 @@ def test_foreign_directories(capsys: pytest.CaptureFixture[str], tmp_path: Path,
 
 
 def test_a_damaged_run_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for damage in ('{"run": 1', "[]", '{"run": "x"}'):
+    whole = {"run": "x", "plan": "p", "title": "t", "size": "small", "seed": 1, "sets": [], "trials": ["a"]}
+    whole |= {"started": "", "ackworth": "", "environment": {}}
+    broken = [json.dumps({**whole, **change}) for change in ({"seed": "x"}, {"trials": [1]})]
+    for damage in ('{"run": 1', "[]", '{"run": "x"}', *broken):
         (tmp_path / "run.json").write_text(damage)
         assert "run.json: damaged" in said(capsys, "check", str(tmp_path))
 
@@ -122,3 +130,27 @@ def test_a_damaged_run_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
 def test_a_traceback_only_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--debug", "run", "rebot"]) == 2
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_no_defect(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    line = said(capsys, "run", "reboot", "--quiet", "--out", str(tmp_path / "run"))
+    assert f"{tmp_path}/file" in line and "may be written, and has room" in line
+
+
+def test_a_defect_that_cannot_even_say_what_it_is_is_no_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail(_: object) -> int:
+        raise Speechless
+
+    monkeypatch.setattr("ackworth.cli.doctor.main", fail)
+    assert main(["doctor"]) == 2
+    assert "a defect of Ackworth's own" in capsys.readouterr().err.splitlines()[-1]

@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackworth.driver.codec.columns import Bytes, Names, Rows, Shape, are_digits, between, decimal, leading, numbers
+from ackworth.driver.codec.columns import (
+    BatchWriter,
+    Bytes,
+    Names,
+    Rows,
+    Shape,
+    are_digits,
+    between,
+    decimal,
+    leading,
+    numbers,
+)
 
 
 def rows(*texts: bytes) -> Bytes:
@@ -62,3 +73,21 @@ def test_frames_of_a_shape_are_those_before_the_first_of_another(data: bytes, co
 
 def test_how_many_are_true_at_the_beginning() -> None:
     assert [leading(np.array(fits, bool)) for fits in ([], [1], [0], [1, 1, 0, 1])] == [0, 1, 0, 2]
+
+
+MESSAGES = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1, 9, 12])), min_size=1, max_size=3)
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=6), st.sampled_from([["a", "b", "c"], ["a", "bb", "ccc"]]))
+def test_a_batch_is_written_the_same_whatever_was_written_before(
+    batches: list[list[tuple[int, int]]], heads: list[str]
+) -> None:
+    writer = BatchWriter([head.encode() for head in heads], digits=3, middle=b" ", after=b":", end=b";")
+    for number, batch in enumerate(batches):
+        topics, sizes = (np.array(column, np.int64) for column in zip(*batch, strict=True))
+        bodies = np.full((len(batch), 16), ord("0") + number, np.uint8)
+        frames = [
+            b"%b%03d %d:%b;" % (heads[topic].encode(), 10 * number + i, size, b"%d" % number * size)
+            for i, (topic, size) in enumerate(batch)
+        ]
+        assert writer.encode(10 * number, topics, bodies, sizes).tobytes() == b"".join(frames)

@@ -106,7 +106,15 @@ def test_several_cells_that_do_not_meet_cannot_be_compared() -> None:
 
 def test_what_only_one_has_is_told() -> None:
     more = sample_run(trial(held_trial()), trial(held_trial(), cell="off"))
-    assert compare([run(1000), more], TENTH).unmatched == ("a off",)
+    compared = compare([run(1000), more], TENTH)
+    assert (compared.unmatched, compared.gone, compared.verdict) == (("a off",), (), "held")
+
+
+def test_what_the_first_has_alone_is_not_known_any_more() -> None:
+    more = sample_run(trial(held_trial()), trial(held_trial(), cell="off"))
+    compared = compare([more, run(1000)], TENTH)
+    assert (compared.unmatched, compared.gone, compared.verdict) == (("a off",), ("a off",), "unknown")
+    assert "could not be told: 1 could not be told of 5" in render(compared, ["before", "after"], Style())
 
 
 def test_another_plan_is_refused() -> None:

@@ -179,6 +179,18 @@ def test_a_fault_that_was_never_due_is_a_problem(conduct: Callable[..., Told]) -
     assert told.end.problems == ("the fault 'kill' did not strike as often as planned",)
 
 
+def test_a_failure_of_our_own_is_on_record(conduct: Callable[..., Told], tmp_path: Path) -> None:
+    class Defective(Silent):
+        def happened(self, what: str) -> None:
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        conduct("faults=[{kind: kill, at: 10%}]", reporter=Defective())
+    assert json.loads((tmp_path / "trial" / "end.json").read_text())["problems"] == [
+        "Ackworth itself failed (LookupError)"
+    ]
+
+
 def test_a_drain_without_patience_reads_until_there_is_nothing(conduct: Callable[..., Told]) -> None:
     told = conduct("workload.consume=after", "workload.drain.quiet=0s")
     assert_nothing_lost(told, 60_000)

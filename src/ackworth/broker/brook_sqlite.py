@@ -10,7 +10,7 @@ from typing import Any
 
 from ackworth.broker.contract import SINGLE, Place, Setting
 from ackworth.broker.process import holders, kill_and_wait, send, states, wait_until
-from ackworth.model.errors import BadInput
+from ackworth.model.errors import BadInput, BrokerFailed
 from ackworth.model.verdict import Claims
 
 FILE = "brook.db"
@@ -46,11 +46,15 @@ class DatabaseFile:
         """A file does not end."""
 
     def truncate(self) -> None:
-        with contextlib.closing(sqlite3.connect(self._data / FILE, timeout=60, isolation_level=None)) as database:
-            database.execute("BEGIN IMMEDIATE")
-            for table in MESSAGE_TABLES:
-                database.execute(f"DELETE FROM {table}")
-            database.execute("COMMIT")
+        """Raises BrokerFailed."""
+        try:
+            with contextlib.closing(sqlite3.connect(self._data / FILE, timeout=60, isolation_level=None)) as database:
+                database.execute("BEGIN IMMEDIATE")
+                for table in MESSAGE_TABLES:
+                    database.execute(f"DELETE FROM {table}")
+                database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise BrokerFailed(f"node {self.name} does not let its messages be deleted: {error}") from error
 
     def stop(self) -> None:
         pids = self.processes()

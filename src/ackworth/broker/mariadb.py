@@ -13,6 +13,7 @@ from typing import Any
 from ackworth.broker.brook_sqlite import MESSAGE_TABLES
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program
+from ackworth.model.errors import BrokerFailed
 from ackworth.model.files import cache
 
 DATABASE = "brook"
@@ -75,7 +76,7 @@ class MariaDb(Server):
             connection.commit()
 
     def truncate(self) -> None:
-        """Begun anew as often as others get in its way."""
+        """Begun anew as often as others get in its way. Raises BrokerFailed."""
         import pymysql
 
         while True:
@@ -84,9 +85,9 @@ class MariaDb(Server):
                     for table in MESSAGE_TABLES:
                         cursor.execute(f"DELETE FROM {table}")
                 return
-            except pymysql.OperationalError as error:
+            except pymysql.Error as error:
                 if error.args[0] != _ROLLED_BACK:
-                    raise
+                    raise BrokerFailed(f"node {self.name} does not let its messages be deleted: {error}") from error
 
 
 @functools.cache  # a node that starts again after a fault is waited for

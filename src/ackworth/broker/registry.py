@@ -71,6 +71,6 @@ def settle(broker: Broker, asked: Mapping[str, Any]) -> dict[str, Any]:
         if name not in broker.settings:
             raise BadInput(f"broker '{broker.name}' has no setting '{name}'{nearest(name, broker.settings)}")
         allowed = broker.settings[name].values
-        if value not in allowed:
+        if not any(value == each and type(value) is type(each) for each in allowed):  # true is not 1
             raise BadInput(f"{broker.name}: {name} is {value!r}, but must be one of {', '.join(map(str, allowed))}")
     return {**{name: setting.default for name, setting in broker.settings.items()}, **asked}

@@ -43,8 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 2  # whoever read our output has gone
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:  # the machine's fault, most often
+            what = f"{error.filename}: {error.strerror}"
+            return _say(arguments.debug, f"{what}: see whether it is there, may be written, and has room on its disk")
         traceback.print_exc()
-        return _say(False, f"a defect of Ackworth's own ({type(error).__name__}: {error}): the verdict is unknown")
+        why = traceback.format_exception_only(error)[-1].strip()  # also of one that cannot say what it is
+        return _say(False, f"a defect of Ackworth's own ({why}): the verdict is unknown")
     finally:
         signal.signal(signal.SIGTERM, before)
 

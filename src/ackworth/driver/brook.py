@@ -113,8 +113,10 @@ class Listener:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
         self._queue, ids = _enter(address, f"listener-{consumer}", consumer, topics)
         self._index = _index(ids)
-        with _or_lost():
+        with _or_lost(), contextlib.ExitStack() as undo:
+            undo.callback(self._queue.close)
             self._listener = self._queue.listen(list(topics), start="earliest")
+            undo.pop_all()
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         with _or_lost():

@@ -62,7 +62,10 @@ class Answers:
 
 def answered(seqs: Int64s, outcome: int, reason: int = 0) -> Answers:
     """The same answer for all of them."""
-    return Answers(seqs, np.full(len(seqs), outcome, np.int8), np.full(len(seqs), reason, np.int16))
+    outcomes, reasons = np.empty(len(seqs), np.int8), np.empty(len(seqs), np.int16)
+    outcomes.fill(outcome)
+    reasons.fill(reason)
+    return Answers(seqs, outcomes, reasons)
 
 
 def joined(parts: Sequence[Answers]) -> Answers:

@@ -123,12 +123,15 @@ class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
         self._appends = appends(topics)
-        self._waiting: deque[Int64s] = deque()  # the seqs of each batch that are not answered
+        self._waiting: deque[range] = deque()  # the seqs that are not answered
         self._data = b""  # the beginning of an answer
         self._open = 0  # messages that are not answered
 
     def send(self, batch: Outgoing) -> None:
-        self._waiting.append(np.arange(batch.first_seq, batch.first_seq + len(batch.sizes)))
+        first = batch.first_seq
+        if self._waiting and self._waiting[-1].stop == first:
+            first = self._waiting.pop().start
+        self._waiting.append(range(first, batch.first_seq + len(batch.sizes)))
         self._connection.wire.send(self._appends.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
         self._count(len(batch.sizes))
 
@@ -136,8 +139,9 @@ class Sender:
         self._data += self._connection.wire.receive(wait)
         with lost_if(BadReply, _NO_RESP):
             runs = self._read()
-        self._count(-sum(count for count, _, _ in runs))
-        return joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
+        found = joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
+        self._count(-len(found))
+        return found
 
     def _count(self, more: int) -> None:
         self._open += more
@@ -149,7 +153,7 @@ class Sender:
         while True:
             count, at = count_strings(self._data, at)
             runs.append((count, int(Outcome.ACKED), 0))
-            found = parse(self._data, at)
+            found = parse(self._data, at) if at < len(self._data) else None
             if found is None:
                 break
             runs.append((1, *_meaning(found[0])))
@@ -159,16 +163,16 @@ class Sender:
 
     def _take(self, count: int) -> Int64s:
         """The seqs of the oldest messages that are not answered."""
-        taken = [np.empty(0, np.int64)]
+        taken = []
         while count:
             if not self._waiting:
                 raise ConnectionLost("more answers than messages", _NO_RESP)
             seqs = self._waiting.popleft()
-            taken.append(seqs[:count])
             if len(seqs) > count:
                 self._waiting.appendleft(seqs[count:])
+            taken.append(np.arange(seqs.start, seqs[:count].stop))
             count -= len(taken[-1])
-        return taken[-1] if len(taken) <= 2 else np.concatenate(taken)
+        return taken[0] if len(taken) == 1 else np.concatenate([np.empty(0, np.int64), *taken])
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()

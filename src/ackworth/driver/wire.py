@@ -40,7 +40,7 @@ class Wire:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.setblocking(False)
         self._poll = select.poll()
-        self._wake_at = 1
+        self._wanted = self._wakes_at = 1  # bytes
 
     def secure(self) -> None:
         """From here on with TLS, if the address says so. Raises ConnectionLost."""
@@ -84,12 +84,13 @@ class Wire:
 
     def receive(self, wait: float) -> bytes:
         """What has come; waits at most so many seconds for it; empty if nothing came. Raises ConnectionLost."""
-        data = self._receive_now()
         deadline = Deadline(wait)
-        while data is None and (left := deadline.left()):
-            self._ready(select.POLLIN, min(left, _LOOK_AGAIN))
+        while True:
+            if left := deadline.left():
+                self._ready(select.POLLIN, min(left, _LOOK_AGAIN))
             data = self._receive_now()
-        return data or b""
+            if data is not None or not left:
+                return data or b""
 
     def await_half(self, answers: int, size: int) -> None:
         """Wake whoever waits when half of so many answers of so many bytes have come: servers answer in drops.
@@ -98,10 +99,7 @@ class Wire:
         those from the middle on are noticed in log n steps, the last one when it comes. A waiter looks all the same
         when its time is over, so too large a size delays, and loses nothing.
         """
-        size = min(max(1, answers // 2 * size), _MOST_TO_WAIT_FOR)
-        if size != self._wake_at:
-            self._wake_at = size
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+        self._wanted = min(max(1, answers // 2 * size), _MOST_TO_WAIT_FOR)
 
     def _receive_now(self) -> bytes | None:
         try:
@@ -119,13 +117,17 @@ class Wire:
         return data
 
     def _ready(self, event: int, seconds: float) -> bool:
-        self._poll.register(self._socket, event)
+        self._poll.register(self.fileno(), event)
         return bool(self._poll.poll(max(0.0, seconds) * 1000))
 
     def _lost(self, why: str) -> ConnectionLost:
         return ConnectionLost(why, self._broke)
 
     def fileno(self) -> int:
+        """For whoever is about to wait: only then it matters how much wakes him."""
+        if self._wanted != self._wakes_at:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._wanted)
+            self._wakes_at = self._wanted
         return self._socket.fileno()
 
     def close(self) -> None:
@@ -184,10 +186,15 @@ class InFlight:
         self._wire.await_half(self._count, self._answer_size)
 
 
-@contextlib.contextmanager
-def lost_if(kinds: type[Exception] | tuple[type[Exception], ...], reason: int) -> Iterator[None]:
+class lost_if:  # noqa: N801 - it reads as a function; a generator would cost twice as much
     """What a codec cannot read is a connection that is lost for this reason."""
-    try:
-        yield
-    except kinds as error:
-        raise ConnectionLost(str(error), reason) from error
+
+    def __init__(self, kinds: type[Exception] | tuple[type[Exception], ...], reason: int) -> None:
+        self._kinds, self._reason = kinds, reason
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, self._kinds):
+            raise ConnectionLost(str(error), self._reason) from error

@@ -22,8 +22,9 @@ Progress = Callable[[str, int, int], None]
 
 STAGES = (1, 2)
 
-# A task reads about so many values, so that its memory does not grow with the record. Tasks of stage 2 keep rows.
-VALUES_PER_TASK = {1: 1 << 27, 2: 1 << 26}
+# A task reads about so many values, so that its memory does not grow with the record; with fewer, workers wait more
+# often for the next. Tasks of stage 2 keep rows.
+VALUES_PER_TASK = {1: 1 << 28, 2: 1 << 26}
 
 
 class Engine(Protocol):

@@ -13,6 +13,9 @@ from ackworth.plan.tree import Tree
 
 CONSUMER = "consumer"  # as a fault's `node`: one consumer process, by chance
 
+# What a record can tell apart: it numbers topics, producers, groups and consumers with 16 bits.
+MOST = 32_767
+
 # A body carries its identity and a checksum; see load.body.
 SMALLEST_BODY = 48
 
@@ -98,19 +101,21 @@ class Drain:
 class Workload:
     """What is sent and who reads it."""
 
-    topics: int = key("how many topics; a producer takes them in turn", reader.whole(1), default=1)
+    topics: int = key("how many topics; a producer takes them in turn", reader.whole(1, MOST), default=1)
     body: BodySize = key("size of a body", BODY, default=BodySize((128,), (1.0,)))
-    producers: int = key("how many producers", reader.whole(1), default=1)
+    producers: int = key("how many producers", reader.whole(1, MOST), default=1)
     sends: tuple[tuple[int, ...], ...] | None = key(
         "the topics of each producer, by number, if not all; a phase's messages are shared out by how many they are",
         reader.lists,
         default=None,
     )
-    groups: int = key("how many consumer groups; each gets every message of its topics", reader.whole(1), default=1)
+    groups: int = key(
+        "how many consumer groups; each gets every message of its topics", reader.whole(1, MOST), default=1
+    )
     reads: tuple[tuple[int, ...], ...] | None = key(
         "the topics of each group, by number, if not all", reader.lists, default=None
     )
-    consumers: int = key("how many consumers in each group", reader.whole(1), default=1)
+    consumers: int = key("how many consumers in each group", reader.whole(1, MOST), default=1)
     clients: tuple[tuple[int, ...], ...] | None = key(
         "the groups that each consumer process reads for, by number, instead of `consumers`", reader.lists, default=None
     )
@@ -142,6 +147,8 @@ class Workload:
             raise ValueError(
                 f"batch {self.batch} is larger than window {self.window}: a batch must fit into the window"
             )
+        if (consumers := len(self.consumer_groups)) > MOST:
+            raise ValueError(f"{consumers:,} consumers in all: at most {MOST:,} can be told apart")
         if self.broadcast and len(self.consumer_groups) != self.groups:
             raise ValueError("broadcast is true, so each group is one client: give each group one consumer")
         if self.broadcast and self.refuse:

@@ -101,13 +101,14 @@ def boolean(tree: Tree) -> bool:
     return tree.value
 
 
-def whole(minimum: int) -> Reader:
+def whole(minimum: int, most: int = sys.maxsize) -> Reader:
     def parse(tree: Tree, _: str) -> int:
-        if not isinstance(tree.value, int) or isinstance(tree.value, bool) or tree.value < minimum:
+        if not isinstance(tree.value, int) or isinstance(tree.value, bool) or not minimum <= tree.value <= most:
             raise Wrong
         return tree.value
 
-    return Reader(f"a whole number of at least {minimum}", parse)
+    bounds = f"at least {minimum}" if most == sys.maxsize else f"{minimum} to {most:,}"
+    return Reader(f"a whole number of {bounds}", parse)
 
 
 @_reader("a number above 0")

@@ -79,10 +79,15 @@ class Compared:
     lines: tuple[Line, ...]
     changed: tuple[tuple[str, ...], ...]  # a run each, what differs from the first
     unmatched: tuple[str, ...]  # trials that only some of the runs have
+    gone: tuple[str, ...]  # those of them that the first has: of what became of them nothing is known
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [*(line.verdict for line in self.lines), *(Verdict.UNKNOWN for _ in self.gone)]
 
     @property
     def verdict(self) -> Verdict:
-        return worst(line.verdict for line in self.lines)
+        return worst(self.verdicts)
 
 
 def compare(runs: Sequence[RunResult], threshold: float) -> Compared:
@@ -98,6 +103,7 @@ def compare(runs: Sequence[RunResult], threshold: float) -> Compared:
         lines=tuple(lines),
         changed=tuple(_changed(runs[0], run, tables[0], table) for run, table in zip(runs, tables, strict=True)),
         unmatched=tuple(_name(key) for key in everything if key not in keys),
+        gone=tuple(_name(key) for key in tables[0] if key not in keys),
     )
 
 

@@ -86,8 +86,8 @@ def _how(change: Change) -> list[str]:
 
 
 def _headline(compared: Compared) -> str:
-    bad = sum(line.verdict == Verdict.BROKEN for line in compared.lines)
-    unsure = sum(line.verdict == Verdict.UNKNOWN for line in compared.lines)
+    verdicts = compared.verdicts
+    bad, unsure = verdicts.count(Verdict.BROKEN), verdicts.count(Verdict.UNKNOWN)
     word = f"{SYMBOLS[compared.verdict]} {SAID[compared.verdict]}"
     counts = [f"{bad} worse"] * bool(bad) + [f"{unsure} could not be told"] * bool(unsure)
-    return f"{word}: {', '.join(counts)} of {len(compared.lines)}" if counts else f"{word} in {len(compared.lines)}"
+    return f"{word}: {', '.join(counts)} of {len(verdicts)}" if counts else f"{word} in {len(verdicts)}"

@@ -117,6 +117,9 @@ class Conductor:
             raise
         except (AckworthError, OSError) as error:
             problems.append(str(error))
+        except Exception as error:
+            problems.append(f"Ackworth itself failed ({type(error).__name__})")
+            raise
         finally:
             end = self._end(drained, problems)
         return end

@@ -68,6 +68,8 @@ def open_run(path: Path) -> Run:
         data = json.loads(file.read_text(encoding="utf-8"))
         lists = {name: tuple(data[name]) for name in ("sets", "trials", "brokers", "on") if name in data}
         found = Run(**{**data, **lists})
+        if not isinstance(found.seed, int) or not all(isinstance(name, str) for name in found.trials):
+            raise ValueError("its seed is no number, or a trial has no name")
     except (ValueError, TypeError, KeyError) as error:
         raise BadRecord(f"{file}: damaged ({error}): restore it, or run the plan again") from error
     if found.version != VERSION:

@@ -5,7 +5,7 @@ The id of a body is the place of its run. Names compare byte by byte.
 
 from collections.abc import Collection
 
-from brook.sql.statements import among
+from brook.sql.statements import among, one_of
 
 _TABLE = "ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE {collation}"
 
@@ -176,6 +176,23 @@ SERVER = """
 LOCK_CATALOGUE = "UPDATE brook_schema SET turn = turn + 1"
 
 LOCK_GROUP = "UPDATE brook_group SET turn = turn + 1 WHERE name = ?"
+
+# --- claims
+
+# Of a small table the server would rather look at all rows, and would wait for those that others have locked.
+BY_KEY = "FORCE INDEX (PRIMARY)"
+
+# From the id of a row to that of the next, of those that one statement adds; the server tells the first.
+STEP = "SELECT @@auto_increment_increment"
+
+
+def drop_receipts(count: int) -> str:
+    """So many, with what they hold."""
+    return f"""
+        DELETE r, c FROM brook_receipt r {BY_KEY} LEFT JOIN brook_claim c ON c.receipt = r.id
+        WHERE r.id IN {one_of(count)}
+    """
+
 
 # --- places that are taken without a look: the next, or those that Redis proposes
 

@@ -246,9 +246,12 @@ RENEW = "UPDATE brook_receipt SET expires = ? WHERE id = ?"
 EXPIRE_ALL_OF = "UPDATE brook_receipt SET expires = 0 WHERE client = ?"
 
 
-def claimed_counts(count: int) -> str:
-    """Of so many receipts."""
-    return f"SELECT receipt, sum(count) FROM brook_claim WHERE receipt IN {one_of(count)} GROUP BY receipt"
+def claimed_counts(count: int, by_key: str) -> str:
+    """Of so many receipts; to be locked, both the receipts and what they hold."""
+    return f"""
+        SELECT r.id, c.count FROM brook_receipt r {by_key} LEFT JOIN brook_claim c ON c.receipt = r.id
+        WHERE r.id IN {one_of(count)}
+    """
 
 
 # --- retention

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -21,8 +22,7 @@ from brook.stores.offers import (
     lock_lost,
     lock_receipts,
     receipts,
-    stock_from,
-    stock_selects,
+    take_stock,
 )
 from brook.stores.places import offset_at, to_place, topic_bounds
 from brook.stores.session import Row, Select, Session
@@ -37,14 +37,14 @@ class Grant(NamedTuple):
 
 
 def ack_and_claim(db: Session, done: Sequence[int], request: ClaimRequest, after: int) -> Grant:
+    # The acks first, so that others wait for the group's lock no longer than they have to. Who takes over one of these
+    # claims has that lock, and wants ours: then the database lets one of us begin anew.
+    held = ack(db, done, request.now) if done else []
     db.lock_groups([request.group])
-    over = ending(db, done, request.now) if done else []
-    found = db.gather(*over, *stock_selects(request.group))
-    stock, gone = lock_lost(db, stock_from(request.group, found[len(over) :]), request.now)
+    stock, gone = lock_lost(db, take_stock(db, request.group), request.now)
     offer = _bury_exhausted(db, stock.group, find_offer(db, request, stock, gone), request)
     shares = list(deal(offer, request, stock.group.ordered, after))
     new = [each for share in shares for each in share.new]
-    held = held_by(done, found[COUNTED]) if done else []
     return Grant(held, _grant(db, stock.group, shares, request), new[-1].topic if new else None)
 
 
@@ -67,31 +67,29 @@ def ack(db: Session, receipts: Sequence[int], now: float) -> list[int]:
     return held_by(receipts, db.gather(*ending(db, receipts, now))[COUNTED])
 
 
-COUNTED = 1  # which statement of `ending` tells what is held
+COUNTED = 0  # which statement of `ending` tells what is held
 
 
 def ending(db: Session, receipts: Sequence[int], now: float) -> list[Select]:
     """What ends these claims: nobody else does meanwhile, or takes them over."""
     count = len(receipts)
-    # By one receipt each: of a list, the server may look for them in the whole table, and wait for others' locks.
     return [
-        (sql.these_receipts(count) + db.locking, receipts),
-        (sql.claimed_counts(count), receipts),
+        (sql.claimed_counts(count, db.by_key) + db.locking, receipts),
         (sql.log_claims(count), (now, *receipts)),
-        *[(sql.DROP_CLAIMS, (receipt,)) for receipt in receipts],
-        *[(sql.DROP_RECEIPT, (receipt,)) for receipt in receipts],
+        *db.dropping(receipts),
     ]
 
 
 def held_by(receipts: Sequence[int], counts: Sequence[Row]) -> list[int]:
     """How many messages each held; a second ack of one that comes along is for nothing."""
-    held = {receipt: int(count) for receipt, count in counts}
+    held: Counter[int] = Counter()
+    for receipt, count in counts:
+        held[receipt] += count or 0
     return [held.pop(receipt, 0) for receipt in receipts]
 
 
 def renew(db: Session, receipt: int, until: float) -> int:
-    locked = (sql.these_receipts(1) + db.locking, (receipt,))
-    _, counts = db.gather(locked, (sql.claimed_counts(1), (receipt,)))
+    counts = db.rows(sql.claimed_counts(1, db.by_key) + db.locking, (receipt,))
     db.change(sql.RENEW, (until, receipt))
     return held_by([receipt], counts)[0]
 

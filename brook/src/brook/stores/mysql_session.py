@@ -5,7 +5,9 @@ takes one round trip if it is small, and else two, BEGIN and the lock of its top
 
 In a cluster each statement of a transaction travels alone. A node that undoes a transaction because of another's goes
 on with the statements that came along, each of them committed on its own, and says so only at the end: half of an
-append would be stored. Rows that are added to one table are one statement there.
+append would be stored.
+
+Rows that are added to one table are one statement.
 """
 
 import functools
@@ -30,6 +32,7 @@ class Outcome(NamedTuple):
 
 class MysqlSession:
     locking = " FOR UPDATE"
+    by_key = sql.BY_KEY
 
     def __init__(self, cursor: Any, longest: int, *, transaction: bool, clustered: bool) -> None:
         """cursor: of PyMySQL. longest: what the server takes in one packet, in bytes."""
@@ -63,9 +66,11 @@ class MysqlSession:
         return int(self._cursor.rowcount)
 
     def insert(self, statement: str, *many: Parameters) -> list[int]:
-        *others, last = [self._text(statement, parameters) for parameters in many]
-        self._waiting += others
-        return [done.id for done in self._send(last, told=True)[-len(many) :]]
+        if self._one_by_one:  # the cluster may change the step meanwhile
+            return [self._send(self._text(statement, parameters), told=True)[-1].id for parameters in many]
+        self._waiting += self._texts(statement, many)
+        *_, added, step = self._send(sql.STEP, told=True)
+        return [added.id + n * int(step.found[0][0]) for n in range(len(many))]
 
     def change(self, statement: str, *many: Parameters) -> None:
         for text in self._texts(statement, many):
@@ -76,6 +81,9 @@ class MysqlSession:
 
     def body_ids(self, places: Sequence[int]) -> Sequence[int]:
         return places
+
+    def dropping(self, receipts: Sequence[int]) -> list[Select]:
+        return [(sql.drop_receipts(len(receipts)), receipts)]
 
     def lock_catalogue(self) -> None:
         self.change(sql.LOCK_CATALOGUE, ())
@@ -127,7 +135,7 @@ class MysqlSession:
 
     def _texts(self, statement: str, many: Sequence[Parameters]) -> list[str]:
         head, values, row = statement.partition(" VALUES ")
-        if not (self._one_by_one and values and many):
+        if not (values and many):
             return [self._text(statement, parameters) for parameters in many]
         rows = [self._text(row, parameters) for parameters in many]
         return [f"{head}{values}{','.join(some)}" for some in _by_length(rows, min(LONG, self._longest - len(head)))]

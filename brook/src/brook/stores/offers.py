@@ -11,7 +11,7 @@ from brook.identity import is_dead
 from brook.sql import statements as sql
 from brook.stores.base import ClaimRequest
 from brook.stores.places import require_none_of, topic_and_offset
-from brook.stores.session import Row, Select, Session
+from brook.stores.session import Row, Session
 
 
 class Group(NamedTuple):
@@ -100,17 +100,10 @@ def look(db: Session, version: int | None, request: ClaimRequest) -> Outlook:
 
 
 def take_stock(db: Session, name: str) -> Stock:
-    return stock_from(name, db.gather(*stock_selects(name)))
-
-
-def stock_selects(name: str) -> list[Select]:
-    """Of the group of this name; for stock_from."""
+    """Of the group of this name."""
     # The receipts first: what is settled from there on counts as claimed still.
     of_group = (sql.RECEIPTS, sql.READY, sql.NEXT_DUE, sql.GROUP)
-    return [*((statement, (name,)) for statement in of_group), (sql.UNREADABLE, ())]
-
-
-def stock_from(name: str, found: Sequence[Sequence[Row]]) -> Stock:
+    found = db.gather(*[(statement, (name,)) for statement in of_group], (sql.UNREADABLE, ()))
     receipts, ready, ((due,),), group, unreadable = found
     return Stock(
         _the_group(name, group),

@@ -20,6 +20,7 @@ class Session(Protocol):
     """
 
     locking: str  # at the end of a select: lock its rows
+    by_key: str  # behind a table: find its rows by its primary key, and look at no others
 
     def rows(self, statement: str, parameters: Parameters = ()) -> list[Row]:
         """What a select finds."""
@@ -41,6 +42,9 @@ class Session(Protocol):
 
     def body_ids(self, places: Sequence[int]) -> Sequence[int]:
         """Ids for the bodies of new runs, which begin at these places."""
+
+    def dropping(self, receipts: Sequence[int]) -> list[Select]:
+        """Statements that delete these receipts with what they hold, and look at no others."""
 
     def lock_catalogue(self) -> None:
         """Nobody else adds topics or subscribes groups."""

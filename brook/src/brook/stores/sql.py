@@ -1,7 +1,8 @@
 """The queue in a SQL database, whichever it is: each method is one transaction, or a look without one.
 
 How the rules of `base` are kept is said by the databases; what they need to be told is what to lock, and when.
-Locks are taken in the order catalogue, group, receipt; topics are locked by those alone who lock nothing else.
+Locks are taken in the order catalogue, group, receipt, but by acks that go with a claim: they come first. Topics are
+locked by those alone who lock nothing else.
 """
 
 from collections.abc import Callable, Collection, Sequence

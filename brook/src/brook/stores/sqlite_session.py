@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from brook.packing import Run
 from brook.sql import sqlite as sql
-from brook.sql.statements import next_offsets
+from brook.sql.statements import DROP_CLAIMS, DROP_RECEIPT, next_offsets
 from brook.stores import writing
 from brook.stores.session import Parameters, Row, Select
 
@@ -24,6 +24,7 @@ class Ends(NamedTuple):
 
 class SqliteSession:
     locking = ""
+    by_key = ""
 
     def __init__(self, db: sqlite3.Connection | sqlite3.Cursor, told: Ends | None = None) -> None:
         """told: by the last transaction."""
@@ -63,6 +64,9 @@ class SqliteSession:
         ((last,),) = self.rows(sql.LAST_BODY)
         self.change(sql.MOVE_LAST_BODY, (last + len(places),))
         return range(last + 1, last + 1 + len(places))
+
+    def dropping(self, receipts: Sequence[int]) -> list[Select]:
+        return [(statement, (receipt,)) for receipt in receipts for statement in (DROP_CLAIMS, DROP_RECEIPT)]
 
     def lock_catalogue(self) -> None:
         pass

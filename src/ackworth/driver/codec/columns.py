@@ -139,50 +139,50 @@ class BatchWriter:
         padded = b"".join(head.rjust(self._width, b"\0") for head in heads)
         self._heads = np.frombuffer(padded, np.uint8).reshape(len(heads), self._width)
         self._digits, self._middle, self._after, self._end = digits, middle, after, end
-        self._size_at = self._width + digits + len(middle)
         self._matrix = np.empty((0, 0), np.uint8)
-        self._size = -1  # of the bodies that the matrix is made for
-        self._topics: Int64s | None = None  # whose heads are in the matrix
+        self._bodies = slice(0)  # its columns for them
+        self._used: Bools | None = None  # what of it is no padding; None: all
+        self._sizes = self._topics = b""  # those that it is made for, as bytes: these are compared at once
 
     def encode(self, first: int, topics: Int64s, bodies: Bytes, sizes: Int64s) -> Bytes:
         """The frames back to back, until the next call; the messages are numbered from `first` on."""
-        largest = int(sizes.max())
-        matrix, body = self._made_for(len(sizes), largest)
-        if self._topics is None or (topics != self._topics).any():  # most often they come in the same turn
-            np.take(self._heads, topics, axis=0, out=matrix[:, : self._width], mode="clip")
-            self._topics = topics.copy()
+        if (wanted := sizes.tobytes()) != self._sizes:  # most often they are the same again
+            self._lay_out(sizes)
+            self._sizes, self._topics = wanted, b""
+        if (wanted := topics.tobytes()) != self._topics:
+            self._put_heads(topics)
+            self._topics = wanted
         if self._digits:
             ids = np.arange(first, first + len(sizes))
-            matrix[:, self._width : self._width + self._digits] = decimal(ids, self._digits)
-        matrix[:, body : body + largest] = bodies[:, :largest]
-        if sizes.min() == largest and not self._padded:
-            return matrix
-        self._size = -1  # from here on it is not as `_made_for` left it
-        return self._without_padding(matrix, topics, sizes, body)
+            self._matrix[:, self._width : self._width + self._digits] = decimal(ids, self._digits)
+        self._matrix[:, self._bodies] = bodies[:, : self._bodies.stop - self._bodies.start]
+        return self._matrix if self._used is None else self._matrix[self._used]
 
-    def _made_for(self, count: int, size: int) -> tuple[Bytes, int]:
-        """A matrix with everything in it that is the same for all bodies of a size; where the body begins."""
-        fixed = self._middle + b"%d" % size + self._after
-        begin = self._width + self._digits
-        body = begin + len(fixed)
-        if size != self._size or count != len(self._matrix):
-            self._matrix = np.empty((count, body + size + len(self._end)), np.uint8)
-            self._matrix[:, begin:body] = np.frombuffer(fixed, np.uint8)
-            self._matrix[:, body + size :] = np.frombuffer(self._end, np.uint8)
-            self._size, self._topics = size, None
-        return self._matrix, body
+    def _lay_out(self, sizes: Int64s) -> None:
+        """A matrix with everything in it that does not depend on topics, numbers and bodies."""
+        largest = int(sizes.max())
+        size_at = self._width + self._digits + len(self._middle)
+        fixed = self._middle + b"%d" % largest + self._after
+        body = self._width + self._digits + len(fixed)
+        self._matrix = np.empty((len(sizes), body + largest + len(self._end)), np.uint8)
+        self._matrix[:, self._width + self._digits : body] = np.frombuffer(fixed, np.uint8)
+        self._matrix[:, body + largest :] = np.frombuffer(self._end, np.uint8)
+        self._bodies = slice(body, body + largest)
+        self._used = None
+        if self._padded or sizes.min() < largest:
+            self._pad(sizes, slice(size_at, body - len(self._after)))
 
-    def _without_padding(self, matrix: Bytes, topics: Int64s, sizes: Int64s, body: int) -> Bytes:
-        size_columns = slice(self._size_at, body - len(self._after))
+    def _pad(self, sizes: Int64s, size_columns: slice) -> None:
         digits = size_columns.stop - size_columns.start
-        body_columns = slice(body, matrix.shape[1] - len(self._end))
-        matrix[:, size_columns] = decimal(sizes, digits)
-        used = np.ones(matrix.shape, bool)
-        used[:, : self._width] = np.arange(self._width) >= self._width - self._lengths[topics][:, None]
-        used[:, size_columns] = sizes[:, None] >= _powers(digits)
-        used[:, body_columns] = np.arange(body_columns.stop - body) < sizes[:, None]
-        flat: Bytes = matrix[used]
-        return flat
+        self._matrix[:, size_columns] = decimal(sizes, digits)
+        self._used = np.ones(self._matrix.shape, bool)
+        self._used[:, size_columns] = sizes[:, None] >= _powers(digits)
+        self._used[:, self._bodies] = np.arange(self._bodies.stop - self._bodies.start) < sizes[:, None]
+
+    def _put_heads(self, topics: Int64s) -> None:
+        np.take(self._heads, topics, axis=0, out=self._matrix[:, : self._width], mode="clip")
+        if self._used is not None:
+            self._used[:, : self._width] = np.arange(self._width) >= self._width - self._lengths[topics][:, None]
 
 
 def _powers(digits: int) -> Int64s:

@@ -1,6 +1,6 @@
 """RESP, the protocol of Redis, in its version 2.
 
-What is sent in bulk is one matrix of bytes. What comes in bulk is read as arrays where it has the shape that
+What is sent in bulk is one matrix of bytes. What comes in bulk is read by columns where it has the shape that
 bulk answers have, and value by value where it has not; both ways give the same values.
 
 Whatever is no RESP raises BadReply, wherever the bytes were split on the way.
@@ -8,10 +8,6 @@ Whatever is no RESP raises BadReply, wherever the bytes were split on the way.
 
 import re
 from dataclasses import dataclass
-
-import numpy as np
-
-from ackworth.driver.codec.columns import leading
 
 _MOST_BYTES = 512 << 20  # the largest string that Redis knows
 _LONGEST_LINE = 64 << 10
@@ -140,8 +136,7 @@ def count_strings(data: bytes, at: int) -> tuple[int, int]:
     count = 0
     while head := _SHORT_STRING.match(data, at):
         length = len(head[0]) + int(head[1]) + 2
-        most = (len(data) - at) // length
-        alike = most and _alike(data, at, length, most, head[0])
+        alike = _alike(data, at, length, b"\r\n" + head[0])
         if data[at + (alike + 1) * length - 2 : at + (alike + 1) * length] == b"\r\n":
             alike += 1  # the last of them has only an end
         if not alike:
@@ -152,12 +147,18 @@ def count_strings(data: bytes, at: int) -> tuple[int, int]:
 
 
 _SHORT_STRING = re.compile(rb"\$([1-9][0-9])\r\n")
-_SEVEN_BYTES = np.uint64((1 << 56) - 1)
 
 
-def _alike(data: bytes, at: int, length: int, most: int, head: bytes) -> int:
-    """After how many of these strings comes one with the same head."""
-    if most == 1:
-        return 0
-    between = np.ndarray((most - 1,), "<u8", data, at + length - 2, (length,))
-    return leading((between & _SEVEN_BYTES) == int.from_bytes(b"\r\n" + head, "little"))
+def _alike(data: bytes, at: int, length: int, between: bytes) -> int:
+    """After how many strings of this length comes another.
+
+    A column of bytes at a time: for a few hundred of them that is cheaper than arrays, the more so for a process that
+    has just been woken.
+    """
+    count = max(0, (len(data) - at) // length - 1)
+    for place in range(len(between)):
+        begin, byte = at + length - 2 + place, between[place : place + 1]
+        column = data[begin : begin + count * length : length]
+        if column != byte * count:
+            count -= len(column.lstrip(byte))
+    return count

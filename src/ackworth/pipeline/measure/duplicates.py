@@ -23,6 +23,9 @@ from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Req
 from ackworth.pipeline.rows import Rows
 from ackworth.pipeline.streams import Streams
 
+# Seqs in which repeats lie are told apart in stretches much shorter than those of a row group.
+_STRETCH_BITS = 10
+
 
 class Knows(NamedTuple):
     again: dict[int, PlaceSet]  # by group: messages that came more than once
@@ -163,15 +166,15 @@ def _settle(findings: Findings, suspects: dict[Place, dict[Key, Suspect]]) -> di
 def _holding(context: Context, groups: Sequence[RowGroup], sets: Iterable[PlaceSet]) -> set[Any]:
     """The row groups that may hold one of these messages. Deliveries of all producers are mixed: seqs decide."""
     ids = context.ids
-    held = np.zeros((max(ids.counts, default=0) >> BUCKET_BITS) + 1, np.bool_)
+    held = np.zeros((max(ids.counts, default=0) >> _STRETCH_BITS) + 1, np.bool_)
     for places in sets:
         for bucket in places.buckets:
             found = places_in(bucket, places.bits(bucket))
-            held[(found - ids.starts[ids.producers_of(found)]) >> BUCKET_BITS] = True
+            held[(found - ids.starts[ids.producers_of(found)]) >> _STRETCH_BITS] = True
     wanted = set()
     for group in groups:
         if group.table == "delivered":
-            low, high = (max(0, seq) >> BUCKET_BITS for seq in group.bounds["seq"])
+            low, high = (max(0, seq) >> _STRETCH_BITS for seq in group.bounds["seq"])
             if held[low : high + 1].any():
                 wanted.add(group.place)
     return wanted
