@@ -243,6 +243,11 @@ class DeletesWhatIsInFlight(SqliteStore):
         return super().clean(topic, first, before, excess, runs=runs)
 
 
+class DeletesOthersInstead(SqliteStore):
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        return super().clean(topic, 2, before, excess, runs=runs)
+
+
 class SkipsTooFar(SqliteStore):
     def skip_deleted(self, group: str) -> None:
         super().reset(group, None, "latest")
@@ -292,6 +297,7 @@ DEFECTS: dict[str, type[Store]] = {
     "one_closed_topic_closes_no_other": OneClosesAll,
     "settings_are_kept": KeepsSettingsToItself,
     "retention_spares_what_is_in_flight": DeletesWhatIsInFlight,
+    "retention_by_size_leaves_the_newest": DeletesOthersInstead,
     "groups_go_on_behind_what_is_gone": SkipsTooFar,
     "states_tell_what_is_where": NobodyLeaves,
     "a_trace_tells_what_became_of_a_message": ForgetsDeliveries,

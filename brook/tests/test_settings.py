@@ -197,3 +197,14 @@ def test_retention_by_size(mq: Brook) -> None:
     assert mq.clean(keep_bytes=350) == {"t": 7}
     assert [m.body[:1] for m in mq.query("t")] == [b"7", b"8", b"9"]
     assert mq.send("t", b"new").offset == 10
+
+
+def test_retention_by_size_over_many_steps(mq: Brook) -> None:
+    """What stays counts in the next step too."""
+    mq.create_topics(["t"])
+    mq.append_runs([Run(1, 1, b"x")] * 300)
+    mq.subscribe("g")
+    held = mq.receive("g", max_messages=100)
+    assert mq.clean(keep_bytes=50) == {"t": 150}
+    assert [m.offset for m in mq.tail("t", 300)] == [*range(100), *range(250, 300)]
+    mq.ack(held)

@@ -160,7 +160,10 @@ class Brook(Administration):
         Django connection; to the same database as the queue.
         """
         writer = self._store.within(dbapi_connection(connection))
-        packer = Packer(Topics(writer, self._topics.names), self._settings)
+
+        def packer() -> Packer:
+            return Packer(Topics(writer, self._topics.names), self._settings)
+
         return Transaction(writer, packer, self._clock, short_name(self.client))
 
     # --- receiving

@@ -66,8 +66,8 @@ class Waiting(NamedTuple):
 class Cleaned(NamedTuple):
     """What one step of retention did."""
 
-    messages: int
-    bytes: int
+    messages: int  # that were deleted
+    bytes: int  # that it came past: what was deleted, and what stays though it is too old or too much
     next: int | None  # the offset to go on from; None: the rest is to stay
 
 
@@ -169,8 +169,8 @@ class Store(Writer, Protocol):
     def lag(self, group: str) -> int:
         """How many messages of its topics the group is not done with: new, claimed or waiting for a retry."""
 
-    def dead(self, group: str, limit: int) -> list[Death]:
-        """The dead letters, by topic and offset."""
+    def dead(self, group: str, limit: int, *, topic: int | None = None, offset: int | None = None) -> list[Death]:
+        """The first so many dead letters, by topic and offset; of all, or of a topic or an offset alone."""
 
     def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:
         """Let the dead letters (topic, offset) begin anew; how many were there."""
@@ -184,8 +184,8 @@ class Store(Writer, Protocol):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
         """Delete, of the first so many runs from an offset on, what is too old or too much.
 
-        before: what was sent earlier is too old. excess: so many bytes are too many.
-        What any group has in flight or among its dead letters stays.
+        before: what was sent earlier is too old. excess: so many bytes are too many, the first ones.
+        What any group has in flight or among its dead letters stays, and nothing that is newer goes in its stead.
         """
 
     def skip_deleted(self, group: str) -> None:

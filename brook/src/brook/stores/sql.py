@@ -25,6 +25,8 @@ from brook.stores.places import (
 )
 from brook.stores.session import PAGE, Database, Result, Session
 
+_ALL_PLACES = (0, (1 << 63) - 1)
+
 
 class SqlStore:
     def __init__(self, database: Database) -> None:
@@ -133,8 +135,12 @@ class SqlStore:
         rows = self._look(lambda db: db.rows(sql.LAG, {"group_id": offers.find_group(db, group).id}))
         return int(rows[0][0])
 
-    def dead(self, group: str, limit: int) -> list[Death]:
-        rows = self._database.read(lambda db: db.rows(sql.DEAD, (offers.find_group(db, group).id, 0, limit)))
+    def dead(self, group: str, limit: int, *, topic: int | None = None, offset: int | None = None) -> list[Death]:
+        first, end = _ALL_PLACES if topic is None else topic_bounds(topic)
+        wanted = {"first": first, "end": end, "offset": offset, "limit": limit}
+        rows = self._database.read(
+            lambda db: db.rows(sql.DEAD, {"group_id": offers.find_group(db, group).id, **wanted})
+        )
         return [Death(Range(*topic_and_offset(place), 1, attempts), *rest) for place, attempts, *rest in rows]
 
     def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:
