@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,36 @@ def test_locked(tmp_path: Path) -> None:
             with pytest.raises(DatabaseLocked, match="database is locked: end the transaction"):
                 mq.send("t", b"x")
         assert mq.send("t", b"x").offset == 0
+
+
+class Interrupted:
+    """A connection; a signal's handler raises as soon as it has begun a transaction for the nth time."""
+
+    def __init__(self, connection: sqlite3.Connection, nth: int) -> None:
+        self._connection, self._left = connection, nth
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        done = self._connection.execute(statement, *arguments)
+        self._left -= statement == "BEGIN IMMEDIATE"
+        if self._left == 0 and statement == "BEGIN IMMEDIATE":
+            raise KeyboardInterrupt
+        return done
+
+
+@pytest.mark.parametrize("nth", [1, 2], ids=["before a change", "before the log is copied"])
+def test_an_interrupt_leaves_nothing_locked(tmp_path: Path, nth: int) -> None:
+    url = f"sqlite:///{tmp_path}/q.db"
+    with Brook(url) as mq, Brook(url, patience=0.0) as other:
+        mq.create_topics(["t"])
+        database = mq._store._database  # type: ignore[attr-defined]
+        database._logged = sqlite_database.LOG_BYTES  # the next commit is followed by a copy of the log
+        database._writer = Interrupted(database._writer, nth)
+        with pytest.raises(KeyboardInterrupt):
+            mq.send("t", b"x")
+        assert [queue.send("t", b"x").offset for queue in (other, mq)] == [nth - 1, nth]
 
 
 @pytest.fixture

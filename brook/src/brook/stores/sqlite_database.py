@@ -100,14 +100,13 @@ class SqliteDatabase:
     def write(self, work: Callable[[SqliteSession], Result], size: int = SMALL) -> Result:
         with self.translated(), self._write_lock:
             self.check_open()
-            self._begin()
-            session, self._told = SqliteSession(self._writer, self._told), None
             try:
+                self._begin()
+                session, self._told = SqliteSession(self._writer, self._told), None
                 result = work(session)
                 self._writer.execute("COMMIT")
             except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+                self._roll_back()
                 raise
             self._told = session.to_tell
             self._logged += max(size, LOG_BYTES // LOG_COMMITS)
@@ -137,11 +136,16 @@ class SqliteDatabase:
         return connection
 
     def _begin(self) -> None:
-        self._patiently(fcntl.flock, self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
+            self._patiently(fcntl.flock, self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._patiently(self._writer.execute, "BEGIN IMMEDIATE")
         finally:
             fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def _roll_back(self) -> None:
+        """What has begun, if it has: a signal's handler may raise just before we know, or just after."""
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
 
     def _patiently(self, attempt: Callable[..., object], *arguments: object) -> None:
         """Try until nobody has it locked, or patience is at its end."""
@@ -159,12 +163,12 @@ class SqliteDatabase:
     def _copy_log(self) -> None:
         # What was committed is safe in the log: if this fails now, it is tried again after the next commit.
         with contextlib.suppress(sqlite3.Error), self._read_lock:
-            self._writer.execute("BEGIN IMMEDIATE")
             try:
+                self._writer.execute("BEGIN IMMEDIATE")
                 self._reader.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 self._logged = 0
             finally:
-                self._writer.execute("ROLLBACK")
+                self._roll_back()
 
     def check_open(self) -> None:
         """Closed, unless it is open and this process's."""
