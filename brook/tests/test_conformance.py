@@ -137,6 +137,12 @@ class ImmortalClients(SqliteStore):
         return super().claim(request._replace(client=OTHER))
 
 
+class ForgetsWhatIsLostTwice(SqliteStore):
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
+        self._database.write(lambda db: db.change("DELETE FROM brook_claim WHERE attempts > 1", ()))
+        return super().claim(request)
+
+
 class HandsBackAll(SqliteStore):
     def hand_back(self, client: str) -> None:
         for each in (CLIENT, OTHER):
@@ -274,6 +280,7 @@ DEFECTS: dict[str, type[Store]] = {
     "an_ordered_topic_is_one_threads": NoOrder,
     "a_lease_protects_until_it_is_over": NoLeases,
     "a_dead_clients_messages_go_on_at_once": ImmortalClients,
+    "what_was_lost_comes_in_order": ForgetsWhatIsLostTwice,
     "handed_back_is_free_at_once": HandsBackAll,
     "groups_do_not_disturb_each_other": OneGroup,
     "a_topic_is_created_once": ForgetsTopics,
