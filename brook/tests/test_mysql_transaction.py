@@ -75,6 +75,17 @@ def test_what_is_sent_after_the_commit_is_behind(mq: Brook, db: Any) -> None:
     assert bodies(mq) == [(0, b"first"), (1, b"second")]
 
 
+def test_what_is_committed_comes_while_there_is_plenty(mq: Brook, db: Any, clock: Any) -> None:
+    mq.append(["busy"] * 30, [b"x"] * 30)
+    mq.subscribe("g")
+    mq.receive("g", max_messages=10)
+    mq.within(db).send("orders", b"paid")
+    db.commit()
+    clock.now += 2
+    assert b"paid" in mq.receive("g", max_messages=10).bodies
+    assert mq.lag("g") == 31
+
+
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 def test_held_open_longer_than_any_time_out(mq: Brook, db: Any, url: str, clock: Any, ends: str) -> None:
     """It sends, and then stays open past every lease, delay, time-out and patience there is; nobody notices."""
