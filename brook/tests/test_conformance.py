@@ -258,6 +258,14 @@ class NobodyLeaves(SqliteStore):
         pass
 
 
+class KeepsDeliveries(SqliteStore):
+    """Those of what was deleted too."""
+
+    def trace(self, topic: int, offset: int) -> Trace:
+        self._before = getattr(self, "_before", {})
+        return self._before.setdefault(offset, super().trace(topic, offset))
+
+
 class ForgetsDeliveries(SqliteStore):
     def trace(self, topic: int, offset: int) -> Trace:
         return dataclasses.replace(super().trace(topic, offset), deliveries=())
@@ -301,6 +309,7 @@ DEFECTS: dict[str, type[Store]] = {
     "groups_go_on_behind_what_is_gone": SkipsTooFar,
     "states_tell_what_is_where": NobodyLeaves,
     "a_trace_tells_what_became_of_a_message": ForgetsDeliveries,
+    "deliveries_go_with_their_messages": KeepsDeliveries,
 }
 
 
