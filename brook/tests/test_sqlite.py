@@ -20,6 +20,7 @@ from brook import (
     DatabaseReadOnly,
     Forbidden,
     MissingDirectory,
+    NoQueue,
     NotADatabase,
     Run,
     SchemaTooNew,
@@ -49,6 +50,23 @@ def test_wrong_urls(url: str) -> None:
     with pytest.raises(BadUrl) as caught:
         Brook(url)
     assert repr(url) in str(caught.value)
+
+
+def test_without_creating(tmp_path: Path) -> None:
+    """Neither a file, nor a queue in somebody else's."""
+    url = f"sqlite:///{tmp_path}/q.db"
+    for _ in range(2):
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(NoQueue, match=r"there is no queue in .*q\.db: give the URL") as caught:
+            Brook(url, create=False)
+        assert caught.value.server.startswith("SQLite 3")
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+        with closing(sqlite3.connect(tmp_path / "q.db")) as theirs:
+            theirs.execute("CREATE TABLE IF NOT EXISTS invoice (n)")
+    Brook(url).close()
+    Brook(url, create=False).close()
+    with pytest.raises(NoQueue):
+        Brook(f"sqlite:///{tmp_path}/nowhere/q.db", create=False)
 
 
 def test_missing_directory(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
 """From a URL to the store that it names."""
 
-import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from brook.errors import BadUrl, NoQueue
+from brook.errors import BadUrl
 from brook.model import Durability
 from brook.stores.base import Store
 from brook.stores.mysql import MysqlStore
@@ -22,14 +21,10 @@ _MYSQL_PORT, _REDIS_PORT = 3306, 6379
 
 
 def open_store(url: str, *, durability: Durability, patience: float, create: bool) -> Store:
-    """create: False: BadUrl, unless there is a queue already."""
+    """create: False: NoQueue, unless there is a queue already."""
     parts = _split(url)
     if parts.scheme == "sqlite":
-        if not (path := sqlite_path(url)).exists() and not create:
-            raise NoQueue(
-                f"{url!r}: there is no {path}: give the URL of a queue that exists", f"SQLite {sqlite3.sqlite_version}"
-            )
-        return SqliteStore(path, durability=durability, patience=patience)
+        return SqliteStore(sqlite_path(url), durability=durability, patience=patience, create=create)
     if parts.scheme in ("mysql", "mysqls"):
         return MysqlStore(mysql_target(url), durability=durability, patience=patience, create=create)
     raise BadUrl(f"{url!r}: {parts.scheme or 'no'} database is not supported: {_SQLITE_FORM}; {_MYSQL_FORM}")

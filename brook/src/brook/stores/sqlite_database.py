@@ -33,6 +33,7 @@ from brook.errors import (
     DatabaseLocked,
     DatabaseReadOnly,
     MissingDirectory,
+    NoQueue,
     NotADatabase,
     SchemaTooNew,
     StoreFailed,
@@ -73,7 +74,7 @@ _SYSTEM_CODES = {
 
 
 class SqliteDatabase:
-    def __init__(self, path: Path, *, durability: Durability, patience: float) -> None:
+    def __init__(self, path: Path, *, durability: Durability, patience: float, create: bool) -> None:
         self.path = path
         self._translated = _Translated(path)
         self._patience = patience
@@ -82,6 +83,8 @@ class SqliteDatabase:
         self._logged = 0
         self._told: Ends | None = None
         self._pid: int | None = os.getpid()
+        if not create:
+            self._require_queue()
         if not path.parent.is_dir():
             raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
         with self.translated(), contextlib.ExitStack() as unless_opened:
@@ -127,9 +130,23 @@ class SqliteDatabase:
                 self._writer.close()
                 self._door.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _require_queue(self) -> None:
+        """Without a change to a file that may be somebody else's."""
+        if self.path.exists():
+            with self.translated(), contextlib.closing(self._open()) as connection:
+                if schema_version(connection):
+                    return
+        raise NoQueue(
+            f"there is no queue in {self.path}: give the URL of a queue that exists",
+            f"SQLite {sqlite3.sqlite_version}",
+        )
+
+    def _open(self) -> sqlite3.Connection:
         # A reader can find the database locked for a moment too, while a log is being recovered.
-        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(self.path, timeout=self._patience, isolation_level=None, check_same_thread=False)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = self._open()
         self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         connection.execute("PRAGMA synchronous = full")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
