@@ -44,12 +44,22 @@ def test_urls(url: str, path: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["orders.db", "postgres://x/y", "sqlite://orders.db", "sqlite:///", "sqlite:///a/", "sqlite:///a?b=c",
-     "sqlite:///:memory:", "sqlite://[/a.db"],
+     "sqlite:///:memory:", "sqlite://[/a.db", "sqlite:///a%00b.db", Path("orders.db"), None],
 )  # fmt: skip
 def test_wrong_urls(url: str) -> None:
     with pytest.raises(BadUrl) as caught:
         Brook(url)
     assert repr(url) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgres://u:a secret@h/d", "sqlite://u:a secret@h/d", "x://u:a secret@[h", "x:a secret@h"]
+)
+def test_wrong_urls_are_shown_without_passwords(url: str) -> None:
+    with pytest.raises(BadUrl) as caught:
+        Brook(url)
+    assert repr(url.replace("a secret", "...")) in str(caught.value)
+    assert "a secret" not in str(caught.value)
 
 
 def test_without_creating(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Target(NamedTuple):
     tls: Mapping[str, str] | None = None  # files: ca, cert, key, as far as they are named; None: no TLS is asked for
 
     def __str__(self) -> str:
-        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
         return f"mysql://{hosts}/{self.database}"
 
 
