@@ -1,17 +1,19 @@
-"""What consumers do for all, in the background: forget the clients that are gone, and clean.
+"""What consumers and listeners do for all, in the background: tell of the listeners, forget who is gone, and clean.
 
 1. A client that certainly is dead, or has not been heard of for GONE seconds, is handed back: others have what it
    had in flight, and it is listed no more.
-2. Cleaning is the work of one: of the consumers that have been heard of lately, the first by its id. No lock and
+2. Cleaning is the work of one: of the clients that have been heard of lately, the first by its id. No lock and
    no vote; while two disagree about who is there, both clean, which does no harm.
 """
 
 import threading
 from collections.abc import Callable
 
+from brook.attendance import Attendance
 from brook.errors import BrookError, Closed
 from brook.retention import clean_all
 from brook.settings import LiveSettings
+from brook.states import ClientState, ListenerState
 from brook.stores.base import Store
 from brook.workers import log
 
@@ -21,7 +23,15 @@ _LEASES = 2
 
 
 class Upkeep:
-    def __init__(self, store: Store, settings: LiveSettings, client: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: LiveSettings,
+        client: str,
+        clock: Callable[[], float],
+        attendance: Attendance,
+    ) -> None:
+        self._attendance = attendance
         self._store = store
         self._settings = settings
         self._client = client
@@ -43,6 +53,7 @@ class Upkeep:
 
     def step(self) -> None:
         """Do what there is to do now."""
+        self._attendance.tell()
         self._forget_the_gone()
         every, now = self._settings.now.clean_every, self._clock()
         if every is not None and now - self._cleaned >= every and self._is_first():
@@ -52,23 +63,28 @@ class Upkeep:
 
     def _forget_the_gone(self) -> None:
         now = self._clock()
-        consumers = [state for state in self._store.client_states() if state.seen is not None]
-        for client in {c.client for c in consumers if c.dead or now - (c.seen or 0) > GONE}:
+        for client in {c.client for c in self._heard_of() if c.dead or now - (c.seen or 0) > GONE}:
             self._store.hand_back(client)
 
     def _is_first(self) -> bool:
         lately = self._clock() - _LEASES * self._settings.now.lease
-        there = [state.client for state in self._store.client_states() if (state.seen or 0) >= lately]
+        there = [state.client for state in self._heard_of() if (state.seen or 0) >= lately]
         return self._client <= min(there, default=self._client)
 
+    def _heard_of(self) -> list[ClientState | ListenerState]:
+        """Who has told that it is there."""
+        consumers = [state for state in self._store.client_states() if state.seen is not None]
+        return [*consumers, *self._store.listener_states()]
+
     def _work(self) -> None:
-        while not self._stopping.wait(self._pause()):
+        while not self._stopping.is_set():
             try:
                 self.step()
             except Closed:
                 return
             except BrookError as error:
                 log.error("upkeep: %s", error)
+            self._stopping.wait(self._pause())
 
     def _pause(self) -> float:
         now = self._settings.now
