@@ -18,6 +18,7 @@ from brook.stores.base import Store
 from brook.workers import log
 
 GONE = 24 * 3600.0
+FIRST_LOOK = 1.0  # seconds; who is gone by then costs nothing
 # Consumers tell three times in a lease that they are there.
 _LEASES = 2
 
@@ -77,14 +78,15 @@ class Upkeep:
         return [*consumers, *self._store.listener_states()]
 
     def _work(self) -> None:
-        while not self._stopping.is_set():
+        pause = min(FIRST_LOOK, self._pause())
+        while not self._stopping.wait(pause):
             try:
                 self.step()
             except Closed:
                 return
             except BrookError as error:
                 log.error("upkeep: %s", error)
-            self._stopping.wait(self._pause())
+            pause = self._pause()
 
     def _pause(self) -> float:
         now = self._settings.now
