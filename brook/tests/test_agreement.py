@@ -310,7 +310,7 @@ def test_all_stores_agree(maria: MariaDb, places: Redis, new_sqlite: Callable[..
 
 def test_a_store_that_does_not_agree_is_found(new_sqlite: Callable[..., Store]) -> None:
     with pytest.raises(AssertionError):
-        run([new_sqlite, lambda: new_sqlite(ForgetsAttempts)], examples=100)
+        run([new_sqlite, lambda: new_sqlite(ForgetsAttempts)], examples=400)
 
 
 def test_a_store_agrees_with_itself(new_sqlite: Callable[..., Iterator[Store]]) -> None:

@@ -226,6 +226,12 @@ class LooksOnceAtRules(SqliteStore):
         return dict.fromkeys(super().rules(), "read-write")
 
 
+class OneClosesAll(SqliteStore):
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
+        closed = {topic for topic, rule in self.rules().items() if rule == "closed"}
+        return [] if closed & (request.topics or set()) else super().claim(request)
+
+
 class KeepsSettingsToItself(SqliteStore):
     def settings(self) -> dict[str, str]:
         return {**super().settings(), "b": "[2]"}
@@ -235,6 +241,11 @@ class DeletesWhatIsInFlight(SqliteStore):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
         self._database.write(lambda db: db.change("UPDATE brook_claim SET count = 0", ()))
         return super().clean(topic, first, before, excess, runs=runs)
+
+
+class DeletesOthersInstead(SqliteStore):
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        return super().clean(topic, 2, before, excess, runs=runs)
 
 
 class SkipsTooFar(SqliteStore):
@@ -293,8 +304,10 @@ DEFECTS: dict[str, type[Store]] = {
     "a_reset_begins_anew": ResetsNothingInFlight,
     "anybody_may_look": LooksAtWholeRuns,
     "rules_are_kept_on_every_call": LooksOnceAtRules,
+    "one_closed_topic_closes_no_other": OneClosesAll,
     "settings_are_kept": KeepsSettingsToItself,
     "retention_spares_what_is_in_flight": DeletesWhatIsInFlight,
+    "retention_by_size_leaves_the_newest": DeletesOthersInstead,
     "groups_go_on_behind_what_is_gone": SkipsTooFar,
     "states_tell_what_is_where": NobodyLeaves,
     "listeners_are_seen": AllListenersAreOne,

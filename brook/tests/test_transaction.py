@@ -55,6 +55,22 @@ def test_rolled_back_with_the_callers_rows(mq: Brook, db: sqlite3.Connection) ->
     assert mq.receive("g").bodies == [b"real"]
 
 
+def test_rolled_back_to_a_savepoint_of_the_callers(mq: Brook, db: sqlite3.Connection) -> None:
+    """The topics that came with it are gone too, and others get their ids."""
+    transaction = mq.within(db)
+    db.execute("BEGIN")
+    db.execute("SAVEPOINT theirs")
+    transaction.send("orders", b"undone")
+    db.execute("ROLLBACK TO theirs")
+    transaction.send("audit", b"an audit line")
+    assert transaction.send("orders", b"an order") == ("orders", 0)
+    db.commit()
+    assert {topic: [message.body for message in mq.tail(topic)] for topic in mq.topics()} == {
+        "audit": [b"an audit line"],
+        "orders": [b"an order"],
+    }
+
+
 def test_the_send_alone_begins_a_transaction(mq: Brook, db: sqlite3.Connection) -> None:
     mq.within(db).send("orders", b"x")
     assert db.in_transaction

@@ -19,7 +19,7 @@ from brook.settings import LiveSettings, Settings, checked
 from brook.sql.statements import MAX_OFFSET
 from brook.states import ClientState, GroupState, ListenerState, TopicState, Trace
 from brook.stores.base import Store
-from brook.topics import Topics
+from brook.topics import Topics, as_names
 
 
 class Administration:
@@ -32,9 +32,9 @@ class Administration:
 
     # --- topics
 
-    def create_topics(self, names: Iterable[str]) -> list[int]:
+    def create_topics(self, names: str | Iterable[str]) -> list[int]:
         """Create those that are not there yet, all or none; the ids of all."""
-        return self._topics.create(list(names))
+        return self._topics.create(as_names(names))
 
     def topics(self) -> dict[str, int]:
         """The ids of all topics, by name."""
@@ -80,13 +80,13 @@ class Administration:
         """How many messages of its topics the group is not done with; 0: it has read to the end, for now."""
         return self._store.lag(group)
 
-    def reset(self, group: str, position: Position, topics: Iterable[str] | None = None) -> None:
+    def reset(self, group: str, position: Position, topics: str | Iterable[str] | None = None) -> None:
         """Let the group go on from there, in all topics that it follows or in these.
 
         What it has in flight there is taken from it; a later ack of that is a LeaseLost.
         """
         require_position("position", position)
-        self._store.reset(group, None if topics is None else self._topics.ids(list(topics)), position)
+        self._store.reset(group, None if topics is None else self._topics.ids(as_names(topics)), position)
 
     # --- looking
 

@@ -24,7 +24,8 @@ class Transaction:
     Where messages get their offsets after the commit alone (MariaDB), None stands for the ids.
     """
 
-    def __init__(self, writer: Writer, packer: Packer, clock: Callable[[], float], process: str) -> None:
+    def __init__(self, writer: Writer, packer: Callable[[], Packer], clock: Callable[[], float], process: str) -> None:
+        """packer: makes one that knows what is committed alone."""
         self._writer = writer
         self._packer = packer
         self._clock = clock
@@ -45,7 +46,8 @@ class Transaction:
     def send_many(self, messages: Iterable[Outgoing]) -> list[MessageId] | None:
         many = list(messages)
         names = [m.topic for m in many]
-        packed = self._packer.pack(names, [m.body for m in many], [m.extra for m in many])
+        # A new one each time: the caller may have undone a part of the transaction, and topics that it created in it.
+        packed = self._packer().pack(names, [m.body for m in many], [m.extra for m in many])
         runs = signed(packed.runs, self._process, [threading.current_thread().name])
         firsts = self._writer.append(runs, self._clock()) if runs else []
         if firsts is None:

@@ -42,7 +42,7 @@ KEPT_ALERTS = 100
 
 class ClaimRequest(NamedTuple):
     group: str
-    topics: frozenset[int] | None  # None for all that the group has subscribed to
+    topics: frozenset[int] | None  # None for all that the group has subscribed to; Forbidden if none may be read
     limit: int  # messages of a batch
     client: str
     now: float  # seconds of the wall clock
@@ -75,8 +75,8 @@ class ListenerPlace(NamedTuple):
 class Cleaned(NamedTuple):
     """What one step of retention did."""
 
-    messages: int
-    bytes: int
+    messages: int  # that were deleted
+    bytes: int  # that it came past: what was deleted, and what stays though it is too old or too much
     next: int | None  # the offset to go on from; None: the rest is to stay
 
 
@@ -199,8 +199,8 @@ class Store(Writer, Protocol):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
         """Delete, of the first so many runs from an offset on, what is too old or too much.
 
-        before: what was sent earlier is too old. excess: so many bytes are too many.
-        What any group has in flight or among its dead letters stays.
+        before: what was sent earlier is too old. excess: so many bytes are too many, the first ones.
+        What any group has in flight or among its dead letters stays, and nothing that is newer goes in its stead.
         """
 
     def skip_deleted(self, group: str) -> None:

@@ -88,10 +88,16 @@ def offset_at(db: Session, topic: int, position: Position) -> int:
 
 
 def require_readable(db: Session, topic: int) -> None:
-    require_none_of({each for (each,) in db.rows(sql.UNREADABLE)}, [topic])
+    require_one_outside(db, {each for (each,) in db.rows(sql.UNREADABLE)}, [topic])
 
 
-def require_none_of(unreadable: set[int], topics: Collection[int]) -> None:
-    """Forbidden, if one of the topics is one that nobody may read."""
-    if forbidden := unreadable.intersection(topics):
-        raise Forbidden(f"topic {min(forbidden)}: its rule lets nobody read it: change its rule, or leave it out")
+def require_one_outside(db: Session, unreadable: set[int], topics: Collection[int]) -> None:
+    """Forbidden, if all of the topics are such that nobody may read."""
+    if topics and unreadable.issuperset(topics):
+        name = topic_name(db, min(topics))
+        raise Forbidden(f"topic {name!r}: its rule lets nobody read it: change its rule, or leave it out")
+
+
+def topic_name(db: Session, topic: int) -> str:
+    """For those whom an error is told."""
+    return str(next(name for name, each in db.rows(sql.ALL_TOPICS) if each == topic))

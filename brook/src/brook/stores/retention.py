@@ -16,20 +16,20 @@ def clean(db: Session, topic: int, first: int, before: float, excess: int, runs:
     if not rows:
         return Cleaned(0, 0, None)
     in_flight = _in_flight(db, rows[0][0], rows[-1][0] + rows[-1][1])
-    messages, freed, passed = 0, 0, rows[0][0]
-    for place, count, sent, body, size in rows:
-        if sent >= before * 1000 and freed >= excess:
+    messages, size, passed = 0, 0, rows[0][0]
+    for place, count, sent, body, of_run in rows:
+        if sent >= before * 1000 and size >= excess:
             break
-        passed = place + count
+        passed, size = place + count, size + of_run
         if not any(begin < place + count and stop > place for begin, stop in in_flight):
             db.change(sql.DROP_RUN, (place,))
             db.change(sql.DROP_BODY, (body,))
             db.change(sql.DROP_DELIVERIES, (place, place + count))
-            messages, freed = messages + count, freed + size
+            messages += count
     labels.drop(db, topic, passed)
     _, following = topic_and_offset(passed)
     db.change(sql.PASS_OVER, {"topic": topic, "next": following})
-    return Cleaned(messages, freed, following if passed == rows[-1][0] + rows[-1][1] else None)
+    return Cleaned(messages, size, following if passed == rows[-1][0] + rows[-1][1] else None)
 
 
 def _in_flight(db: Session, first: int, end: int) -> list[tuple[int, int]]:

@@ -90,7 +90,7 @@ def retention_spares_what_is_in_flight(open_one: Open) -> None:
     tools.ack(store, done)
     assert store.stored_bytes(a) == 32, "8 bodies of 4 bytes"
     step = store.clean(a, 0, NOW + 6, 0, runs=5)
-    assert (step.messages, step.bytes, step.next) == (2, 8, 5), f"of 5 runs, 3 are in flight: {step}"
+    assert (step.messages, step.bytes, step.next) == (2, 20, 5), f"of 5 runs, 3 are in flight: {step}"
     step = store.clean(a, 5, NOW + 6, 0, runs=5)
     assert (step.messages, step.next) == (1, None), f"only what was sent before: {step}"
     assert tools.offsets(store.scan(a, 0, None, runs=99)) == {a: [0, 1, 2, 6, 7]}, (
@@ -101,9 +101,22 @@ def retention_spares_what_is_in_flight(open_one: Open) -> None:
         "a group waits for what is gone"
     )
     assert tools.offsets(tools.read(store, held)) == {a: [0]}, "what is in flight cannot be read"
-    step = store.clean(a, 0, 0, 8, runs=99)
-    assert (step.messages, step.bytes) == (2, 8), f"8 bytes too many are 2 messages: {step}"
     tools.ack(store, held)
+
+
+def retention_by_size_leaves_the_newest(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = tools.create(store, "t")
+    for _ in range(6):
+        store.append(tools.run(topic, 1), NOW)
+    tools.subscribe_all(store)
+    held, _ = tools.receive(store, limit=2)
+    step = store.clean(topic, 0, 0, 8, runs=99)
+    assert (step.messages, step.bytes, step.next) == (0, 8, None), f"the newest went for the oldest: {step}"
+    tools.ack(store, held)
+    step = store.clean(topic, 0, 0, 8, runs=99)
+    assert (step.messages, step.bytes, step.next) == (2, 8, None), f"8 bytes too many are 2 messages: {step}"
+    assert tools.offsets(store.scan(topic, 0, None, runs=99)) == {topic: [2, 3, 4, 5]}, "not the newest"
 
 
 def groups_go_on_behind_what_is_gone(open_one: Open) -> None:
@@ -224,6 +237,7 @@ CHECKS: tuple[Check, ...] = (
     a_reset_begins_anew,
     anybody_may_look,
     retention_spares_what_is_in_flight,
+    retention_by_size_leaves_the_newest,
     groups_go_on_behind_what_is_gone,
     states_tell_what_is_where,
     listeners_are_seen,
