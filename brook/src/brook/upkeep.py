@@ -69,8 +69,7 @@ class Upkeep:
 
     def _is_first(self) -> bool:
         lately = self._clock() - _LEASES * self._settings.now.lease
-        workers = [state for state in self._store.client_states() if state.threads]  # who steps by hand cleans not
-        there = [each.client for each in (*workers, *self._store.listener_states()) if (each.seen or 0) >= lately]
+        there = [state.client for state in self._heard_of() if _cleans(state) and (state.seen or 0) >= lately]
         return self._client <= min(there, default=self._client)
 
     def _heard_of(self) -> list[ClientState | ListenerState]:
@@ -92,3 +91,8 @@ class Upkeep:
     def _pause(self) -> float:
         now = self._settings.now
         return min(now.lease / 3, now.clean_every or now.lease)
+
+
+def _cleans(state: ClientState | ListenerState) -> bool:
+    """Who steps by hand does not."""
+    return isinstance(state, ListenerState) or state.threads > 0
