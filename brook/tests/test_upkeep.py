@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from brook import Brook, Message
+from brook.attendance import Attendance
 from brook.settings import LiveSettings
 from brook.upkeep import GONE, Upkeep
 
@@ -22,7 +23,9 @@ def killed(client: str) -> str:
 
 
 def upkeep(mq: Brook, client: str) -> Upkeep:
-    return Upkeep(mq._store, LiveSettings(mq._store, {}, mq._clock), client, mq._clock)
+    return Upkeep(
+        mq._store, LiveSettings(mq._store, {}, mq._clock), client, mq._clock, Attendance(mq._store, client, mq._clock)
+    )
 
 
 def clients(mq: Brook) -> set[str]:
