@@ -137,6 +137,12 @@ class ImmortalClients(SqliteStore):
         return super().claim(request._replace(client=OTHER))
 
 
+class ForgetsWhatIsLostTwice(SqliteStore):
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
+        self._database.write(lambda db: db.change("DELETE FROM brook_claim WHERE attempts > 1", ()))
+        return super().claim(request)
+
+
 class HandsBackAll(SqliteStore):
     def hand_back(self, client: str) -> None:
         for each in (CLIENT, OTHER):
@@ -268,6 +274,14 @@ class CountsWhatIsKept(SqliteStore):
         return [dataclasses.replace(each, count=min(each.count, KEPT_ALERTS)) for each in super().alert_counts()]
 
 
+class KeepsDeliveries(SqliteStore):
+    """Those of what was deleted too."""
+
+    def trace(self, topic: int, offset: int) -> Trace:
+        self._before = getattr(self, "_before", {})
+        return self._before.setdefault(offset, super().trace(topic, offset))
+
+
 class ForgetsDeliveries(SqliteStore):
     def trace(self, topic: int, offset: int) -> Trace:
         return dataclasses.replace(super().trace(topic, offset), deliveries=())
@@ -290,6 +304,7 @@ DEFECTS: dict[str, type[Store]] = {
     "an_ordered_topic_is_one_threads": NoOrder,
     "a_lease_protects_until_it_is_over": NoLeases,
     "a_dead_clients_messages_go_on_at_once": ImmortalClients,
+    "what_was_lost_comes_in_order": ForgetsWhatIsLostTwice,
     "handed_back_is_free_at_once": HandsBackAll,
     "groups_do_not_disturb_each_other": OneGroup,
     "a_topic_is_created_once": ForgetsTopics,
@@ -313,6 +328,7 @@ DEFECTS: dict[str, type[Store]] = {
     "listeners_are_seen": AllListenersAreOne,
     "the_last_alerts_are_kept_and_all_are_counted": CountsWhatIsKept,
     "a_trace_tells_what_became_of_a_message": ForgetsDeliveries,
+    "deliveries_go_with_their_messages": KeepsDeliveries,
 }
 
 

@@ -56,11 +56,16 @@ def test_urls() -> None:
     secured = mysql_target("mysqls://u@h/q?redis=r&ca=/a.pem&cert=/c.pem")
     assert (secured.redis, secured.tls) == (("r", 6379), {"ca": "/a.pem", "cert": "/c.pem"})
     assert mysql_target("mysqls://u@h/q").tls == {}
+    six = mysql_target("mysql://u:p@[::1]:33,[fe80::2]/q?redis=[::1]:5")
+    assert (six.hosts, six.redis) == ([("::1", 33), ("fe80::2", 3306)], ("::1", 5))
+    assert str(six) == "mysql://[::1]:33,[fe80::2]:3306/q"
 
 
 @pytest.mark.parametrize(
-    "url", ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b", "mysql://u@h/q?ca=c"]
-)
+    "url",
+    ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b", "mysql://u@h/q?ca=c",
+     "mysql://u:secret@h:65536/q", "mysql://u:secret@[::1/q", "mysql://u:secret@h/q%00r", "mysql://u@h/q?redis=::1"],
+)  # fmt: skip
 def test_wrong_urls(url: str) -> None:
     with pytest.raises(BadUrl, match="write mysql://user:password@host") as caught:
         Brook(url)

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 from servers import HOST, MariaDb
 
-from brook import BadSetting, BodyTooLarge, Brook, Forbidden, Message, Outgoing, UnknownTopic
+from brook import BadSetting, BodyTooLarge, Brook, DatabaseLocked, Forbidden, Message, Outgoing, UnknownTopic
 
 pytestmark = pytest.mark.real
 
@@ -73,6 +73,17 @@ def test_what_is_sent_after_the_commit_is_behind(mq: Brook, db: Any) -> None:
     db.commit()
     assert mq.send("orders", b"second").offset == 1
     assert bodies(mq) == [(0, b"first"), (1, b"second")]
+
+
+def test_what_is_committed_comes_while_there_is_plenty(mq: Brook, db: Any, clock: Any) -> None:
+    mq.append(["busy"] * 30, [b"x"] * 30)
+    mq.subscribe("g")
+    mq.receive("g", max_messages=10)
+    mq.within(db).send("orders", b"paid")
+    db.commit()
+    clock.now += 2
+    assert b"paid" in mq.receive("g", max_messages=10).bodies
+    assert mq.lag("g") == 31
 
 
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
@@ -161,6 +172,37 @@ def test_half_a_send_leaves_nothing(mq: Brook, db: Any) -> None:
         mq.within(db).send_many([Outgoing("a", b"x"), Outgoing("b", b"x")])
     db.commit()
     assert bodies(mq, "a") == []
+
+
+@pytest.mark.parametrize("body", [b"\0" * 9_000_000, b"x" * 17_000_000], ids=["escaped", "plain"])
+def test_too_large_for_the_server(url: str, db: Any, maria: MariaDb, database: str, body: bytes) -> None:
+    """The server would end the caller's connection."""
+    with Brook(url, max_body=10**9) as mq:
+        db.cursor().execute("INSERT INTO invoice VALUES (1)")
+        with pytest.raises(BodyTooLarge, match="max_allowed_packet"):
+            mq.within(db).send("orders", body)
+        db.commit()
+    assert invoices(maria, database) == [1]
+
+
+class Deadlocked(pymysql.cursors.Cursor):
+    """As if the server had rolled back the transaction because of others."""
+
+    def execute(self, query: str, args: Any = None) -> int:
+        if "brook_inbox" in query:
+            self.connection.rollback()
+            raise pymysql.err.OperationalError(1213, "planted")
+        return super().execute(query, args)
+
+
+def test_rolled_back_by_the_server(mq: Brook, db: Any) -> None:
+    db.cursorclass = Deadlocked
+    with pytest.raises(DatabaseLocked, match="planted"):
+        mq.within(db).send("orders", b"x")
+    db.cursorclass = pymysql.cursors.Cursor
+    mq.within(db).send("orders", b"again")
+    db.commit()
+    assert bodies(mq) == [(0, b"again")]
 
 
 def test_without_auto_create(mq: Brook, url: str, db: Any) -> None:

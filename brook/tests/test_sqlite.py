@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from brook import (
     DatabaseReadOnly,
     Forbidden,
     MissingDirectory,
+    NoQueue,
     NotADatabase,
     Run,
     SchemaTooNew,
@@ -44,12 +46,39 @@ def test_urls(url: str, path: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["orders.db", "postgres://x/y", "sqlite://orders.db", "sqlite:///", "sqlite:///a/", "sqlite:///a?b=c",
-     "sqlite:///:memory:", "sqlite://[/a.db"],
+     "sqlite:///:memory:", "sqlite://[/a.db", "sqlite:///a%00b.db", Path("orders.db"), None],
 )  # fmt: skip
 def test_wrong_urls(url: str) -> None:
     with pytest.raises(BadUrl) as caught:
         Brook(url)
     assert repr(url) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgres://u:a secret@h/d", "sqlite://u:a secret@h/d", "x://u:a secret@[h", "x:a secret@h"]
+)
+def test_wrong_urls_are_shown_without_passwords(url: str) -> None:
+    with pytest.raises(BadUrl) as caught:
+        Brook(url)
+    assert repr(url.replace("a secret", "...")) in str(caught.value)
+    assert "a secret" not in str(caught.value)
+
+
+def test_without_creating(tmp_path: Path) -> None:
+    """Neither a file, nor a queue in somebody else's."""
+    url = f"sqlite:///{tmp_path}/q.db"
+    for _ in range(2):
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(NoQueue, match=r"there is no queue in .*q\.db: give the URL") as caught:
+            Brook(url, create=False)
+        assert caught.value.server.startswith("SQLite 3")
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+        with closing(sqlite3.connect(tmp_path / "q.db")) as theirs:
+            theirs.execute("CREATE TABLE IF NOT EXISTS invoice (n)")
+    Brook(url).close()
+    Brook(url, create=False).close()
+    with pytest.raises(NoQueue):
+        Brook(f"sqlite:///{tmp_path}/nowhere/q.db", create=False)
 
 
 def test_missing_directory(tmp_path: Path) -> None:
@@ -71,6 +100,36 @@ def test_locked(tmp_path: Path) -> None:
             with pytest.raises(DatabaseLocked, match="database is locked: end the transaction"):
                 mq.send("t", b"x")
         assert mq.send("t", b"x").offset == 0
+
+
+class Interrupted:
+    """A connection; a signal's handler raises as soon as it has begun a transaction for the nth time."""
+
+    def __init__(self, connection: sqlite3.Connection, nth: int) -> None:
+        self._connection, self._left = connection, nth
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        done = self._connection.execute(statement, *arguments)
+        self._left -= statement == "BEGIN IMMEDIATE"
+        if self._left == 0 and statement == "BEGIN IMMEDIATE":
+            raise KeyboardInterrupt
+        return done
+
+
+@pytest.mark.parametrize("nth", [1, 2], ids=["before a change", "before the log is copied"])
+def test_an_interrupt_leaves_nothing_locked(tmp_path: Path, nth: int) -> None:
+    url = f"sqlite:///{tmp_path}/q.db"
+    with Brook(url) as mq, Brook(url, patience=0.0) as other:
+        mq.create_topics(["t"])
+        database = mq._store._database  # type: ignore[attr-defined]
+        database._logged = sqlite_database.LOG_BYTES  # the next commit is followed by a copy of the log
+        database._writer = Interrupted(database._writer, nth)
+        with pytest.raises(KeyboardInterrupt):
+            mq.send("t", b"x")
+        assert [queue.send("t", b"x").offset for queue in (other, mq)] == [nth - 1, nth]
 
 
 @pytest.fixture

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from brook import BadSetting, BodyTooLarge, Brook, DatabaseLocked, Forbidden, Message, Outgoing, UnknownTopic
+from brook import (
+    BadSetting,
+    BodyTooLarge,
+    Brook,
+    DatabaseFull,
+    DatabaseLocked,
+    Forbidden,
+    Message,
+    Outgoing,
+    UnknownTopic,
+)
 
 
 @pytest.fixture
@@ -144,6 +154,17 @@ def test_a_refused_send_leaves_the_callers_transaction_whole(mq: Brook, db: sqli
         mq.within(db).send("open", bytes(5_000_000))
     db.commit()
     assert (invoices(db), mq.tail("open")) == ([1], [])
+
+
+def test_no_room_for_it(mq: Brook, db: sqlite3.Connection) -> None:
+    mq.create_topics(["orders"])
+    ((pages,),) = db.execute("PRAGMA page_count").fetchall()
+    db.execute(f"PRAGMA max_page_count = {pages + 10}").fetchall()
+    db.execute("INSERT INTO invoice VALUES (1)")
+    with pytest.raises(DatabaseFull, match="free space"):
+        mq.within(db).send("orders", bytes(1_000_000))
+    db.rollback()
+    assert mq.within(db).send("orders", b"x") == ("orders", 0)
 
 
 def test_without_auto_create(mq: Brook, url: str, db: sqlite3.Connection) -> None:

@@ -54,7 +54,7 @@ class Brook(Administration):
         """Open the queue, and create it if it is not there.
 
         client: a name to recognise this client by; the host's by default.
-        create: False: BadUrl if it is not there.
+        create: False: NoQueue if it is not there.
         auto_create: sends create the topics that they name; otherwise UnknownTopic.
         max_body: the largest body, in bytes.
         lease: seconds for which a received batch is this client's, unless renewed.

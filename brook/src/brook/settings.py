@@ -6,6 +6,7 @@ stands in for the setting of the same name.
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,9 @@ def _whole(least: int) -> Callable[[Any], int]:
 
 
 def _seconds(value: Any) -> float:
-    _wanted(isinstance(value, int | float) and not isinstance(value, bool) and value > 0, "a number of seconds above 0")
+    """As long as a thread can wait."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    _wanted(is_number and 0 < value <= threading.TIMEOUT_MAX, "a number of seconds above 0, and not without end")
     return float(value)
 
 

@@ -315,7 +315,15 @@ LOG_PART = """
     FROM brook_receipt WHERE id = :receipt
 """
 
-DROP_DELIVERIES = "DELETE FROM brook_delivery WHERE place >= ? AND place < ?"
+# Of messages between two places alone.
+DROP_DELIVERIES = """
+    DELETE FROM brook_delivery WHERE place >= :first AND place < :end AND place + count <= :end
+"""
+
+# Those that go beyond begin there.
+CUT_DELIVERIES = """
+    UPDATE brook_delivery SET count = place + count - :end, place = :end WHERE place >= :first AND place < :end
+"""
 
 BEAT = "REPLACE INTO brook_client (client, group_id, threads, seen) VALUES (?, ?, ?, ?)"
 

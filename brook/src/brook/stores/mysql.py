@@ -63,7 +63,7 @@ class MysqlStore(SqlStore):
         return claims.held_by(receipts, done[claims.COUNTED].found)
 
     def within(self, connection: object) -> Writer:
-        return CallersTransaction(self._server, self, connection, self._server.queue, str(self._server.target))
+        return CallersTransaction(self._server, self, connection)
 
     def remove(self) -> None:
         if self._places is not None:

@@ -58,7 +58,7 @@ class Target(NamedTuple):
     tls: Mapping[str, str] | None = None  # files: ca, cert, key, as far as they are named; None: no TLS is asked for
 
     def __str__(self) -> str:
-        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        hosts = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.hosts)
         return f"mysql://{hosts}/{self.database}"
 
 
@@ -70,7 +70,7 @@ class MysqlDatabase:
         self._tls = None if target.tls is None else _context(**target.tls)
         self._idle: list[Any] = []
         self._host = 0
-        self._longest = _LEAST_PACKET
+        self.longest = _LEAST_PACKET
         self.clustered = False
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
@@ -86,7 +86,7 @@ class MysqlDatabase:
 
         def attempt(connection: Any) -> tuple[Result, list[Outcome]]:
             with connection.cursor() as cursor:
-                session = MysqlSession(cursor, self._longest, transaction=True, clustered=self.clustered)
+                session = MysqlSession(cursor, self.longest, transaction=True, clustered=self.clustered)
                 result = work(session)
                 return result, self._commit(session)
 
@@ -95,7 +95,7 @@ class MysqlDatabase:
     def read(self, work: Callable[[Session], Result]) -> Result:
         def attempt(connection: Any) -> Result:
             with connection.cursor() as cursor:
-                return work(MysqlSession(cursor, self._longest, transaction=False, clustered=self.clustered))
+                return work(MysqlSession(cursor, self.longest, transaction=False, clustered=self.clustered))
 
         return self._patiently(attempt)
 
@@ -223,7 +223,7 @@ class MysqlDatabase:
     def _examine(self, wanted: Durability) -> str:
         """Whether the server is what we need; the collation that it knows."""
         self._put_back(self._connect())  # at once or not at all: a URL may be wrong
-        ((self._version, self._longest, flushing, log_is_safe),) = self.read(lambda db: db.rows(sql.SERVER))
+        ((self._version, self.longest, flushing, log_is_safe),) = self.read(lambda db: db.rows(sql.SERVER))
         kept = _KEPT[flushing] if log_is_safe else "normal"
         if _LEVELS[kept] < _LEVELS[wanted]:
             raise NotDurable(

@@ -24,8 +24,9 @@ from brook.sql import mysql as sql
 from brook.sql import statements
 from brook.stores import labels, writing
 from brook.stores.base import Writer
+from brook.stores.mysql_database import MysqlDatabase
 from brook.stores.mysql_errors import code_of, translated
-from brook.stores.mysql_session import for_driver
+from brook.stores.mysql_session import for_driver, require_short
 from brook.stores.places import to_place
 from brook.stores.session import Database, Row, Session
 
@@ -33,6 +34,7 @@ from brook.stores.session import Database, Row, Session
 MANY = 500
 
 _NO_SUCH_SAVEPOINT = 1305
+_ESCAPED = b"\0\n\r\x1a\"'\\"  # each has a backslash before it in a statement
 
 
 def admit(database: Database) -> None:
@@ -67,14 +69,14 @@ def _place(db: Session, nexts: dict[int, int], runs: Sequence[Row]) -> None:
 class CallersTransaction:
     """Works with whichever driver the caller has: its parameters are %s."""
 
-    def __init__(self, database: Database, ours: Writer, connection: Any, queue: str, where: str) -> None:
+    def __init__(self, database: MysqlDatabase, ours: Writer, connection: Any) -> None:
         if not callable(getattr(connection, "cursor", None)):
             raise BadSetting(f"{connection!r}: not a connection to MariaDB: give the one that has your transaction")
         self._database = database
         self._ours = ours
         self._connection = connection
-        self._where = where
-        self._require_same_queue(queue)
+        self._where = str(database.target)
+        self._require_same_queue(database.queue)
 
     def topics(self) -> dict[str, int]:
         return self._ours.topics()
@@ -90,6 +92,7 @@ class CallersTransaction:
             for run in runs:
                 sizes = None if run.sizes is None else bytes(run.sizes)
                 row = (run.topic, run.messages, int(now * 1000), bytes(run.data), sizes, run.extras, run.sender)
+                require_short(len(sql.ADD_TO_INBOX) + sum(map(_length, row)), self._database.longest)
                 cursor.execute(for_driver(sql.ADD_TO_INBOX), row)
 
     @contextlib.contextmanager
@@ -101,10 +104,11 @@ class CallersTransaction:
             try:
                 yield cursor
             except BaseException:
-                cursor.execute("ROLLBACK TO SAVEPOINT brook")
+                with contextlib.suppress(Exception):  # it may be gone with the connection, or with the transaction
+                    cursor.execute("ROLLBACK TO SAVEPOINT brook")
+                    cursor.execute("RELEASE SAVEPOINT brook")
                 raise
-            finally:
-                cursor.execute("RELEASE SAVEPOINT brook")
+            cursor.execute("RELEASE SAVEPOINT brook")
 
     def _require_transaction(self, cursor: Any) -> None:
         """Outside of a transaction there are no savepoints, and each statement is committed on its own."""
@@ -141,3 +145,9 @@ class CallersTransaction:
             raise translated(error, self._where) from error
         finally:
             cursor.close()
+
+
+def _length(value: object) -> int:
+    """In a statement, in bytes: as any driver writes it."""
+    data = value if isinstance(value, bytes) else str(value).encode()
+    return len("_binary'',") + len(data) + sum(map(data.count, _ESCAPED))

@@ -126,11 +126,7 @@ class MysqlSession:
         return Outcome(self._cursor.rowcount, self._cursor.lastrowid, self._cursor.fetchall())
 
     def _execute(self, text: str) -> None:
-        if len(text) >= self._longest:
-            raise BodyTooLarge(
-                f"{len(text)} bytes in one statement: the server takes {self._longest}: "
-                "send less at a time, or set its max_allowed_packet higher"
-            )
+        require_short(len(text), self._longest)
         self._cursor.execute(text)
 
     def _texts(self, statement: str, many: Sequence[Parameters]) -> list[str]:
@@ -146,6 +142,15 @@ class MysqlSession:
         else:
             values = tuple(map(_plain, parameters))
         return str(self._cursor.mogrify(for_driver(statement), values))
+
+
+def require_short(length: int, longest: int) -> None:
+    """BodyTooLarge, if the server does not take a statement of so many bytes: it would end the connection."""
+    if length >= longest:
+        raise BodyTooLarge(
+            f"{length} bytes in one statement: the server takes {longest}: "
+            "send less at a time, or set its max_allowed_packet higher"
+        )
 
 
 def _by_length(texts: Sequence[str], longest: int) -> Iterator[list[str]]:

@@ -126,6 +126,7 @@ def find_offer(db: Session, request: ClaimRequest, stock: Stock, lost: Sequence[
 
     owned = held(db, [receipt.id for receipt in lost])
     theirs = [(receipt, each) for receipt, ranges in owned.items() for each in ranges if is_open(each)]
+    theirs.sort(key=lambda lost: lost[1])  # by place, whoever had it: that keeps the order of a key
     due = _due(db, stock.group, request, taken) if stock.next_due <= request.now else []
     return Offer(theirs, due, [each for each in stock.ready if is_open(each)])
 

@@ -1,5 +1,7 @@
 """Retention. Every function runs in a transaction."""
 
+from collections.abc import Sequence
+
 from brook.sql import statements as sql
 from brook.stores import labels
 from brook.stores.base import Cleaned
@@ -16,20 +18,30 @@ def clean(db: Session, topic: int, first: int, before: float, excess: int, runs:
     if not rows:
         return Cleaned(0, 0, None)
     in_flight = _in_flight(db, rows[0][0], rows[-1][0] + rows[-1][1])
-    messages, size, passed = 0, 0, rows[0][0]
+    messages, size, passed, stay = 0, 0, rows[0][0], list[tuple[int, int]]()
     for place, count, sent, body, of_run in rows:
         if sent >= before * 1000 and size >= excess:
             break
         passed, size = place + count, size + of_run
-        if not any(begin < place + count and stop > place for begin, stop in in_flight):
-            db.change(sql.DROP_RUN, (place,))
-            db.change(sql.DROP_BODY, (body,))
-            db.change(sql.DROP_DELIVERIES, (place, place + count))
-            messages += count
+        if any(begin < passed and stop > place for begin, stop in in_flight):
+            stay.append((place, passed))
+            continue
+        db.change(sql.DROP_RUN, (place,))
+        db.change(sql.DROP_BODY, (body,))
+        messages += count
+    gaps = _gaps(to_place(topic, first), stay, passed)
+    db.change(sql.DROP_DELIVERIES, *gaps)
+    db.change(sql.CUT_DELIVERIES, *gaps)
     labels.drop(db, topic, passed)
     _, following = topic_and_offset(passed)
     db.change(sql.PASS_OVER, {"topic": topic, "next": following})
     return Cleaned(messages, size, following if passed == rows[-1][0] + rows[-1][1] else None)
+
+
+def _gaps(first: int, stay: Sequence[tuple[int, int]], end: int) -> list[dict[str, int]]:
+    """What is not there any more from one place to another: what lies between the runs that stay."""
+    begins, ends = [first, *(end for _, end in stay)], [*(begin for begin, _ in stay), end]
+    return [{"first": begin, "end": end} for begin, end in zip(begins, ends, strict=True) if begin < end]
 
 
 def _in_flight(db: Session, first: int, end: int) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ Locks are taken in the order catalogue, group, receipt, but by acks that go with
 locked by those alone who lock nothing else.
 """
 
+import math
 from collections.abc import Callable, Collection, Sequence
 
 from brook.alerts import Alert
@@ -27,13 +28,15 @@ from brook.stores.places import (
 from brook.stores.session import PAGE, Database, Result, Session
 
 _ALL_PLACES = (0, (1 << 63) - 1)
+LOOK_EVERY = 1.0  # seconds, at most, between two looks for what has no place yet
 
 
 class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turns: dict[str, int] = {}  # by group: the topic that was claimed from last
-        self._plenty: set[tuple[str, frozenset[int] | None]] = set()  # what the last claim got something of
+        # What the last claim got something of, and when we had looked before.
+        self._plenty: dict[tuple[str, frozenset[int] | None], float] = {}
         self._outlooks: dict[tuple[str, frozenset[int] | None], offers.Outlook] = {}
 
     def topics(self) -> dict[str, int]:
@@ -94,18 +97,21 @@ class SqlStore:
         return self._database.write(lambda db: claims.ack(db, receipts, now)) if receipts else []
 
     def ack_and_claim(self, receipts: Sequence[int], request: ClaimRequest) -> tuple[list[int], list[Claimed]]:
-        # Where there was something, there may be more; else a look is cheaper.
+        # Where there was something, there may be more; else a look is cheaper. Now and then in any case: what waits for
+        # its place must not wait until there is nothing else.
         key = request.group, request.topics
-        if key not in self._plenty:
+        looked = self._plenty.get(key, -math.inf)
+        if abs(request.now - looked) > LOOK_EVERY:
+            looked = request.now
             self._admit()
             if self._nothing_to_claim(request):
                 return self.ack(receipts, request.now), []
         after = self._turns.get(request.group, 0)
         grant = self._database.write(lambda db: claims.ack_and_claim(db, receipts, request, after))
         if grant.claimed:
-            self._plenty.add(key)
+            self._plenty[key] = looked
         else:
-            self._plenty.discard(key)
+            self._plenty.pop(key, None)
         if grant.last_topic is not None:
             self._turns[request.group] = grant.last_topic
         return grant.held, grant.claimed

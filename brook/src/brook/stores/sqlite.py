@@ -20,8 +20,10 @@ from brook.stores.sqlite_transaction import CallersTransaction
 
 
 class SqliteStore(SqlStore):
-    def __init__(self, path: Path, *, durability: Durability = "full", patience: float = 5.0) -> None:
-        self._file = SqliteDatabase(path, durability=durability, patience=patience)
+    def __init__(
+        self, path: Path, *, durability: Durability = "full", patience: float = 5.0, create: bool = True
+    ) -> None:
+        self._file = SqliteDatabase(path, durability=durability, patience=patience, create=create)
         super().__init__(self._file)
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:

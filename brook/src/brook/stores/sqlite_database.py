@@ -33,6 +33,7 @@ from brook.errors import (
     DatabaseLocked,
     DatabaseReadOnly,
     MissingDirectory,
+    NoQueue,
     NotADatabase,
     SchemaTooNew,
     StoreFailed,
@@ -73,7 +74,7 @@ _SYSTEM_CODES = {
 
 
 class SqliteDatabase:
-    def __init__(self, path: Path, *, durability: Durability, patience: float) -> None:
+    def __init__(self, path: Path, *, durability: Durability, patience: float, create: bool) -> None:
         self.path = path
         self._translated = _Translated(path)
         self._patience = patience
@@ -82,6 +83,8 @@ class SqliteDatabase:
         self._logged = 0
         self._told: Ends | None = None
         self._pid: int | None = os.getpid()
+        if not create:
+            self._require_queue()
         if not path.parent.is_dir():
             raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
         with self.translated(), contextlib.ExitStack() as unless_opened:
@@ -100,14 +103,13 @@ class SqliteDatabase:
     def write(self, work: Callable[[SqliteSession], Result], size: int = SMALL) -> Result:
         with self.translated(), self._write_lock:
             self.check_open()
-            self._begin()
-            session, self._told = SqliteSession(self._writer, self._told), None
             try:
+                self._begin()
+                session, self._told = SqliteSession(self._writer, self._told), None
                 result = work(session)
                 self._writer.execute("COMMIT")
             except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+                self._roll_back()
                 raise
             self._told = session.to_tell
             self._logged += max(size, LOG_BYTES // LOG_COMMITS)
@@ -128,20 +130,39 @@ class SqliteDatabase:
                 self._writer.close()
                 self._door.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _require_queue(self) -> None:
+        """Without a change to a file that may be somebody else's."""
+        if self.path.exists():
+            with self.translated(), contextlib.closing(self._open()) as connection:
+                if schema_version(connection):
+                    return
+        raise NoQueue(
+            f"there is no queue in {self.path}: give the URL of a queue that exists",
+            f"SQLite {sqlite3.sqlite_version}",
+        )
+
+    def _open(self) -> sqlite3.Connection:
         # A reader can find the database locked for a moment too, while a log is being recovered.
-        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(self.path, timeout=self._patience, isolation_level=None, check_same_thread=False)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = self._open()
         self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
         connection.execute("PRAGMA synchronous = full")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         return connection
 
     def _begin(self) -> None:
-        self._patiently(fcntl.flock, self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
+            self._patiently(fcntl.flock, self._door, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._patiently(self._writer.execute, "BEGIN IMMEDIATE")
         finally:
             fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def _roll_back(self) -> None:
+        """What has begun, if it has: a signal's handler may raise just before we know, or just after."""
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
 
     def _patiently(self, attempt: Callable[..., object], *arguments: object) -> None:
         """Try until nobody has it locked, or patience is at its end."""
@@ -159,12 +180,12 @@ class SqliteDatabase:
     def _copy_log(self) -> None:
         # What was committed is safe in the log: if this fails now, it is tried again after the next commit.
         with contextlib.suppress(sqlite3.Error), self._read_lock:
-            self._writer.execute("BEGIN IMMEDIATE")
             try:
+                self._writer.execute("BEGIN IMMEDIATE")
                 self._reader.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 self._logged = 0
             finally:
-                self._writer.execute("ROLLBACK")
+                self._roll_back()
 
     def check_open(self) -> None:
         """Closed, unless it is open and this process's."""

@@ -49,10 +49,12 @@ class CallersTransaction:
             try:
                 yield SqliteSession(db)
             except BaseException:
-                db.execute("ROLLBACK TO brook")
+                # If the disk is full SQLite may have rolled back all of it, the caller's part too.
+                if self._connection.in_transaction:
+                    db.execute("ROLLBACK TO brook")
+                    db.execute("RELEASE brook")
                 raise
-            finally:
-                db.execute("RELEASE brook")
+            db.execute("RELEASE brook")
 
     def _take_lock(self, db: sqlite3.Cursor) -> None:
         try:

@@ -143,6 +143,17 @@ def a_dead_clients_messages_go_on_at_once(open_one: Open) -> None:
     assert store.lag("g") == 0, "all was acked"
 
 
+def what_was_lost_comes_in_order(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = tools.create(store, "t")
+    store.append(tools.run(topic, 3), NOW)
+    store.subscribe("g", None, "earliest", ordered=True)
+    for limit in (3, 2):  # of the first claim the last message is left
+        tools.receive(store, client=tools.dead(CLIENT), limit=limit)
+    _, pieces = tools.receive(store, limit=1)
+    assert tools.offsets(pieces) == {topic: [0]}, "what was lost first came before what is first"
+
+
 def handed_back_is_free_at_once(open_one: Open) -> None:
     store = open_one()
     (topic,) = tools.create(store, "t")
@@ -191,6 +202,7 @@ CHECKS: tuple[Check, ...] = (
     acked_is_over,
     a_lease_protects_until_it_is_over,
     a_dead_clients_messages_go_on_at_once,
+    what_was_lost_comes_in_order,
     handed_back_is_free_at_once,
     groups_do_not_disturb_each_other,
     group_options_stay_until_changed,

@@ -119,6 +119,29 @@ def retention_by_size_leaves_the_newest(open_one: Open) -> None:
     assert tools.offsets(store.scan(topic, 0, None, runs=99)) == {topic: [2, 3, 4, 5]}, "not the newest"
 
 
+def deliveries_go_with_their_messages(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = tools.create(store, "t")
+    for _ in range(4):
+        store.append(tools.run(topic, 2), NOW)
+    tools.subscribe_all(store)
+    store.subscribe("slow", None, "earliest")
+    tools.drain(store)
+    claimed = [tools.claim(store, tools.request("slow", limit=2)) for _ in range(2)]
+    early, late = [each.receipt for each in claimed if each]
+    tools.ack(store, early)
+    store.clean(topic, 0, 0, 24, runs=99)
+
+    def deliveries() -> list[int]:
+        return [len(store.trace(topic, offset).deliveries) for offset in (0, 1, 2, 3, 6, 7)]
+
+    assert deliveries() == [0, 0, 2, 2, 1, 1], "deliveries of what is gone stay, or those of what stays are gone"
+    tools.ack(store, late)
+    store.clean(topic, 0, 0, 16, runs=99)
+    assert store.scan(topic, 0, None, runs=99) == [], "not everything is gone"
+    assert deliveries() == [0] * 6, "deliveries of what is gone stay"
+
+
 def groups_go_on_behind_what_is_gone(open_one: Open) -> None:
     store = open_one()
     a, b = tools.create(store, "a", "b")
@@ -243,4 +266,5 @@ CHECKS: tuple[Check, ...] = (
     listeners_are_seen,
     the_last_alerts_are_kept_and_all_are_counted,
     a_trace_tells_what_became_of_a_message,
+    deliveries_go_with_their_messages,
 )
