@@ -24,7 +24,11 @@ def killed(client: str) -> str:
 
 def upkeep(mq: Brook, client: str) -> Upkeep:
     return Upkeep(
-        mq._store, LiveSettings(mq._store, {}, mq._clock), client, mq._clock, Attendance(mq._store, client, mq._clock)
+        mq._store,
+        LiveSettings(mq._store, {}, mq._clock),
+        client,
+        mq._clock,
+        Attendance(mq._store, mq._topics, client, mq._clock),
     )
 
 

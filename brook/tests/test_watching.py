@@ -229,7 +229,7 @@ def test_listeners_are_seen_and_leave(url: str, clock: Any) -> None:
             first = mq.listen(["t", "u"], start="earliest")
             while not watcher.listener_states():  # told by a thread of its own
                 threading.Event().wait(0.002)
-            second = mq.listen("t", start="latest")
+            second = mq.listen(["t", "t"], start="latest")
             first.done(first.receive(4))
             clock.now += 20
             mq._upkeep.step()

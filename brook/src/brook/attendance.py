@@ -11,11 +11,13 @@ from collections.abc import Callable
 
 from brook.broadcast import Listener
 from brook.stores.base import ListenerPlace, Store
+from brook.topics import Topics
 
 
 class Attendance:
-    def __init__(self, store: Store, client: str, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, topics: Topics, client: str, clock: Callable[[], float]) -> None:
         self._store = store
+        self._topics = topics
         self._client = client
         self._clock = clock
         self._numbers = itertools.count(1)
@@ -32,10 +34,11 @@ class Attendance:
         with self._lock:
             listeners = list(self._listeners.items())
         if listeners or self._told:
-            places = [
-                ListenerPlace(number, topic, next_offset)
-                for number, listener in listeners
-                for topic, next_offset in listener.places
-            ]
+            places = [place for number, listener in listeners for place in self._places(number, listener)]
             self._store.tell_listeners(self._client, places, self._clock())
             self._told = bool(listeners)
+
+    def _places(self, number: int, listener: Listener) -> list[ListenerPlace]:
+        names, nexts = list(dict.fromkeys(listener.names)), listener.next_offsets
+        ids = self._topics.ids(names)
+        return [ListenerPlace(number, topic, nexts[name]) for name, topic in zip(names, ids, strict=True)]

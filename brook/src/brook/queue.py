@@ -74,7 +74,7 @@ class Brook(Administration):
         self._consumers: list[Consumer | Listening] = []
         self._receiver = Receiver(store, self._topics, self._settings, client=self.client, clock=clock)
         self._alerts = Alerts(on_alert, lambda: self.settings.alert_url, store.add_alert)
-        self._attendance = Attendance(store, self.client, clock)
+        self._attendance = Attendance(store, self._topics, self.client, clock)
         self._upkeep = Upkeep(store, self._settings, self.client, clock, self._attendance)
         commit = GroupCommit(lambda runs: store.append(runs, clock()), short_name(self.client))
         self._sender = Sender(commit, Packer(self._topics, self._settings))
