@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from brook import Brook, Message, Refusal
+from brook.administration import MAX_OFFSET
 from brook.cli import _parser, main
 
 README = Path(__file__).parents[1] / "README.md"
@@ -81,12 +82,27 @@ def test_replay_and_dead(shop: Brook, capsys: pytest.CaptureFixture[str]) -> Non
         assert run(capsys, "replay", "billing", "--to", place)[0]["lag"] == lag
 
 
+def test_dead_letters_are_chosen_before_they_are_counted(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.subscribe("all")
+    shop._receiver.refuse(shop.receive("all"), "broken", None, ladder=[])
+    for options, found in (
+        (["--topic", "orders"], [("orders", 0)]),
+        (["--offset", "2"], [("orders", 2)]),
+        (["--topic", "orders", "--offset", "1"], [("orders", 1)]),
+        (["--topic", "odd", "--offset", "1"], []),
+    ):
+        rows = run(capsys, "dead", "all", "--limit", "1", *options)
+        assert [(row["topic"], row["offset"]) for row in rows] == found
+
+
 def test_trace(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
     (found,) = run(capsys, "trace", "orders", "1")
     assert (found["sent"]["thread"], found["standing"]) == ("MainThread", {"billing": "dead"})
     assert [each["outcome"] for each in found["deliveries"]] == ["dead"]
     main(["trace", "orders", "1"])
-    assert "group billing, attempt 1: dead no money" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "group billing, attempt 1: dead no money" in shown
+    assert "1000.0" not in shown and ":16:40" in shown  # the times are for people
 
 
 def test_settings_rules_and_cleaning(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,9 +134,46 @@ def test_errors_are_one_line(shop: Brook, tmp_path: Path, capsys: pytest.Capture
         error = capsys.readouterr().err
         assert text in error and error.count("\n") == 1
     assert not (tmp_path / "none.db").exists()
+
+
+HUGE = "99999999999999999999"
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["topics", "--seconds", "0"], "seconds=0.0: give a number of seconds above 0"),
+        (["topics", "--seconds", "nan"], "seconds=nan: give a number of seconds above 0"),
+        (["query", "orders", "--limit", "-1"], "limit=-1: give a number from 0"),
+        (["query", "orders", "--limit", HUGE], f"limit={HUGE}: give a number from 0"),
+        (["query", "orders", "--offset", HUGE], f"offset={HUGE}: give a number from 0 to {MAX_OFFSET}"),
+        (["query", "orders", "--key", "k1", "--first", "-5"], "first=-5: give a number from 0"),
+        (["tail", "orders", "-n", "-3"], "last=-3: give a number from 0"),
+        (["trace", "orders", HUGE], f"offset={HUGE}: give a number from 0"),
+        (["replay", "billing", "--to", HUGE], f"position={HUGE}: give earliest"),
+        (["dead", "billing", "--limit", "-1"], "limit=-1: give a number from 0"),
+    ],
+)
+def test_numbers_that_mean_nothing(
+    shop: Brook, capsys: pytest.CaptureFixture[str], command: list[str], text: str
+) -> None:
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"brook: {text}") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["query", "orders", "--since", "yesterday"], "'yesterday': give a time as 2026-01-31T12:00"),
+        (["replay", "billing", "--to", "bogus"], "'bogus': give earliest, latest, an offset, or a time"),
+    ],
+)
+def test_a_wrong_command_line(capsys: pytest.CaptureFixture[str], command: list[str], text: str) -> None:
     with pytest.raises(SystemExit) as wrong:
-        main(["query", "orders", "--since", "yesterday"])
+        main(command)
     assert wrong.value.code == 2
+    assert text in capsys.readouterr().err
 
 
 def test_every_command_is_in_the_readme() -> None:

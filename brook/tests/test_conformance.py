@@ -232,6 +232,12 @@ class LooksOnceAtRules(SqliteStore):
         return dict.fromkeys(super().rules(), "read-write")
 
 
+class OneClosesAll(SqliteStore):
+    def claim(self, request: ClaimRequest) -> list[Claimed]:
+        closed = {topic for topic, rule in self.rules().items() if rule == "closed"}
+        return [] if closed & (request.topics or set()) else super().claim(request)
+
+
 class KeepsSettingsToItself(SqliteStore):
     def settings(self) -> dict[str, str]:
         return {**super().settings(), "b": "[2]"}
@@ -303,6 +309,7 @@ DEFECTS: dict[str, type[Store]] = {
     "a_reset_begins_anew": ResetsNothingInFlight,
     "anybody_may_look": LooksAtWholeRuns,
     "rules_are_kept_on_every_call": LooksOnceAtRules,
+    "one_closed_topic_closes_no_other": OneClosesAll,
     "settings_are_kept": KeepsSettingsToItself,
     "retention_spares_what_is_in_flight": DeletesWhatIsInFlight,
     "retention_by_size_leaves_the_newest": DeletesOthersInstead,

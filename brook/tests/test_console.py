@@ -94,7 +94,14 @@ def test_what_is_not_escaped_is_seen(server: Server, monkeypatch: pytest.MonkeyP
 
 def test_other_names_are_not_answered(server: Server) -> None:
     assert ask(server, "/topics", signed(server) | {"Host": "evil.example"})[0] == 403
+    assert ask(server, "/topics", signed(server) | {"Host": "["})[0] == 403
     assert ask(server, "/topics", signed(server) | {"Host": "localhost:80"})[0] == 200
+
+
+@pytest.mark.parametrize("token", ["a b;c", "\u043a\u043b\u044e\u0447", 'a"', "a,b", ""])
+def test_a_token_that_no_cookie_can_carry(mq: Brook, token: str) -> None:
+    with pytest.raises(BadSetting, match="of A-Z, a-z, 0-9, _ and -"):
+        Server(mq, "127.0.0.1", 0, token)
 
 
 def test_dead_letters_are_replayed_by_our_forms_alone(server: Server) -> None:
@@ -106,12 +113,39 @@ def test_dead_letters_are_replayed_by_our_forms_alone(server: Server) -> None:
     assert (mq.dead(NASTY), mq.lag(NASTY)) == ([], 1)
 
 
+def test_all_dead_letters_are_replayed_however_many(server: Server) -> None:
+    mq = server.mq
+    mq.append(["t"] * 1100, [b"x"] * 1100)
+    mq.subscribe("g", ["t"])
+    while batch := mq.receive("g"):
+        mq._receiver.refuse(batch, "broken", None, ladder=[])
+    assert ask(server, "/replay", signed(server), {"group": "g", "secret": server.token})[0] == 303
+    assert (mq.dead("g"), mq.lag("g")) == ([], 1100)
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/nowhere", 404), ("/topic", 400), ("/topic?name=nowhere", 400), ("/trace?topic=x&offset=y", 400)],
+    [
+        ("/nowhere", 404),
+        ("//[", 404),
+        ("/topic", 400),
+        ("/topic?name=nowhere", 400),
+        ("/trace?topic=x&offset=y", 400),
+        (f"/trace?{urlencode({'topic': NASTY, 'offset': 10**20})}", 400),
+    ],
 )
 def test_wrong_addresses(server: Server, path: str, status: int) -> None:
     assert ask(server, path, signed(server))[0] == status
+
+
+def test_an_address_that_is_none(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.putrequest("GET", "http://[", skip_host=True)
+    for name, value in (signed(server) | {"Host": "127.0.0.1"}).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status == 404
+    connection.close()
 
 
 def test_a_port_that_is_taken(server: Server, mq: Brook) -> None:

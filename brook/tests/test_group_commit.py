@@ -1,5 +1,6 @@
 """Sends of many threads in one commit; an error reaches all whose messages were in it."""
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Callable
@@ -8,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from brook import Brook, DatabaseFull, StoreFailed
+from brook import (
+    BadMessage,
+    BodyTooLarge,
+    Brook,
+    DatabaseFull,
+    DatabaseLocked,
+    Forbidden,
+    Refused,
+    StoreFailed,
+    UnknownTopic,
+)
 from brook.group_commit import GroupCommit
 from brook.packing import Run, unpack
 
@@ -36,10 +47,10 @@ class Table:
         return firsts
 
 
-def gathered(table: Table, jobs: list[Callable[[GroupCommit], None]]) -> GroupCommit:
+def gathered(table: Table, jobs: list[Callable[[GroupCommit], None]], commit: GroupCommit | None = None) -> GroupCommit:
     """Run the first job, and the others while it is committing."""
-    commit = GroupCommit(table.append)
-    threads = [threading.Thread(target=job, args=(commit,)) for job in jobs]
+    commit = commit or GroupCommit(table.append)
+    threads = [threading.Thread(target=job, args=(commit,), daemon=True) for job in jobs]
     threads[0].start()
     assert table.entered.wait(60)
     for thread in threads[1:]:
@@ -104,6 +115,104 @@ def test_what_cannot_be_packed_leaves_nobody_waiting() -> None:
     assert sorted(kind.__name__ for kind in ended) == ["StoreFailed", "StoreFailed", "TypeError"]
     assert table.stored == [b"first"]
     assert commit.one(1, b"next", None) == 1
+
+
+def test_whose_message_is_stored_is_not_told_of_anothers_failure() -> None:
+    """After a refusal all are tried one by one, by one of them; here the database fails when that one's is stored."""
+    table, outcomes = Table(), dict[str, object]()
+
+    def append(runs: list[Run]) -> list[int]:
+        if len(runs) > 1:
+            raise Forbidden("one of them")
+        if len(table.commits) == 2:
+            raise DatabaseLocked("busy")
+        return table.append(runs)
+
+    def send(topic: int) -> Callable[[GroupCommit], None]:
+        def job(commit: GroupCommit) -> None:
+            try:
+                outcomes[threading.current_thread().name] = commit.one(topic, b"%d" % topic, None)
+            except Exception as error:
+                outcomes[threading.current_thread().name] = type(error)
+
+        return job
+
+    commit = GroupCommit(append)
+    gathered(table, [send(topic) for topic in range(4)], commit)
+    told = list(outcomes.values())
+    assert sorted(each for each in told if isinstance(each, int)) == list(range(len(table.stored)))
+    assert told.count(DatabaseLocked) == 4 - len(table.stored) == 2
+
+
+@pytest.mark.parametrize("kind", [Forbidden, BodyTooLarge, BadMessage, UnknownTopic])
+def test_what_one_is_refused_for_others_do_not_suffer(kind: type[Refused]) -> None:
+    table, refused = Table(), list[type[Refused]]()
+
+    def append(runs: list[Run]) -> list[int]:
+        if any(run.topic == 13 for run in runs):
+            raise kind("13")
+        return table.append(runs)
+
+    def send(commit: GroupCommit) -> None:
+        commit.one(1, b"x", None)
+
+    def fail(commit: GroupCommit) -> None:
+        try:
+            commit.one(13, b"x", None)
+        except Refused as error:
+            refused.append(type(error))
+
+    gathered(table, [send, fail, send, fail, send], GroupCommit(append))
+    assert (len(table.stored), refused) == (3, [kind, kind])
+
+
+class Interrupting(dict[str, object]):
+    """A turn, at the taking of which one is interrupted once it is taken."""
+
+    interrupts = 1
+
+    def setdefault(self, key: str, holder: object = None) -> object:
+        found = super().setdefault(key, holder)
+        if self.interrupts:
+            self.interrupts -= 1
+            raise KeyboardInterrupt
+        return found
+
+
+@pytest.mark.parametrize(
+    "send", [lambda commit: commit.one(1, b"x", None), lambda commit: commit.runs([Run(1, 1, b"x")])]
+)
+def test_an_interrupt_loses_no_turn(send: Callable[[GroupCommit], object]) -> None:
+    table = Table()
+    table.gate.set()
+    commit = GroupCommit(table.append)
+    commit._turn = Interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        send(commit)
+    later = threading.Thread(target=send, args=(commit,), daemon=True)
+    later.start()
+    later.join(30)
+    assert not later.is_alive()
+
+
+def test_an_interrupt_before_the_commit_leaves_the_others_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, interrupted = Table(), list[str]()
+    do_all = GroupCommit._do_all
+
+    def interrupt_one(commit: GroupCommit, waiting: Any) -> None:
+        if not interrupted:
+            interrupted.append(threading.current_thread().name)
+            raise KeyboardInterrupt
+        do_all(commit, waiting)
+
+    monkeypatch.setattr(GroupCommit, "_do_all", interrupt_one)
+
+    def send(commit: GroupCommit) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            commit.one(1, b"x", None)
+
+    gathered(table, [send] * 5)
+    assert len(interrupted) == 1
 
 
 def test_threads_together(tmp_path: Path) -> None:

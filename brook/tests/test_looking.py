@@ -110,6 +110,41 @@ def test_a_listener_keeps_its_progress(orders: Brook, tmp_path: Path) -> None:
         orders.listen("orders", state=state)
 
 
+def test_a_listener_keeps_where_it_began(orders: Brook, tmp_path: Path) -> None:
+    """What is sent while it is away is its to get, also if it had got nothing before."""
+    state = tmp_path / "progress.json"
+    assert not orders.listen("orders", state=state).receive()
+    orders.send("orders", b"meanwhile")
+    assert orders.listen("orders", state=state).receive().bodies == [b"meanwhile"]
+
+
+def test_progress_that_cannot_be_kept_is_said_at_once(orders: Brook, tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"nowhere/p\.json: cannot keep a listener's progress"):
+        orders.listen("orders", state=tmp_path / "nowhere" / "p.json")
+    with pytest.raises(BadSetting, match="does not hold a listener's progress"):
+        orders.listen("orders", state=tmp_path)
+
+
+def test_a_listener_goes_on_though_its_progress_cannot_be_kept(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brook.workers.PAUSE", 0.001)
+    home, got = tmp_path / "home", list[int]()
+    home.mkdir()
+    with Brook(url, durability="off") as mq:
+        note = mq.listener("t", batch=1, state=home / "p.json")(lambda messages: got.append(messages[0].offset))
+        home.rename(tmp_path / "away")
+        mq.append(["t"] * 3, [b"x"] * 3)
+        while len(got) < 3:
+            threading.Event().wait(0.002)
+        (tmp_path / "away").rename(home)
+        mq.send("t", b"x")
+        while note.listener.lag():
+            threading.Event().wait(0.002)
+    assert got == [0, 1, 2, 3]
+    assert json.loads((home / "p.json").read_text()) == {"t": 4}
+
+
 def test_listeners_pass_over_what_was_deleted(orders: Brook) -> None:
     listener = orders.listen("orders", start="earliest")
     orders._store._database.write(lambda db: db.change("DELETE FROM brook_run WHERE count = 1", ()))  # type: ignore[attr-defined]

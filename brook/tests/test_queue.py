@@ -2,6 +2,7 @@
 
 import os
 import threading
+from array import array
 from typing import Any
 
 import pytest
@@ -116,6 +117,78 @@ def test_runs_that_do_not_fit_together(url: str) -> None:
             mq.send("", b"")
         with pytest.raises(UnknownTopic, match="99: no topic has this id"):
             mq.append([99], [b""])
+
+
+@pytest.mark.parametrize("body", ["hello", None, 5, [1, 2], memoryview(b"abcd").cast("H"), memoryview(b"abcd")[::2]])
+def test_a_body_is_bytes(url: str, body: Any) -> None:
+    """Text was stored as such by SQLite, and nobody could receive what was behind it."""
+    with Brook(url) as mq:
+        (a,) = mq.create_topics("a")
+        for send in (
+            lambda: mq.send("a", body),
+            lambda: mq.send_many([Outgoing("a", b"x"), Outgoing("a", body)]),
+            lambda: mq.append_runs([Run(a, 1, body)]),
+        ):
+            with pytest.raises(BadMessage, match="a body must be bytes: encode it"):
+                send()
+        assert mq.tail("a") == []
+        assert mq.send("a", array("B", b"bytes")).offset == 0
+        assert mq.tail("a")[0].body == b"bytes"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"key": 5},
+        {"key": b"k"},
+        {"key": "\ud800"},
+        {"tags": "eu"},
+        {"tags": [1]},
+        {"tags": 5},
+        {"properties": {"a": 1}},
+        {"properties": {1: "a"}},
+        {"properties": ["a"]},
+    ],
+)
+def test_keys_tags_and_properties_are_text(url: str, labels: Any) -> None:
+    with Brook(url) as mq:
+        (a,) = mq.create_topics(["a"])
+        for send in (
+            lambda: mq.send("a", b"x", **labels),
+            lambda: mq.send_many([Outgoing("a", b"x", **labels)]),
+        ):
+            with pytest.raises(BadMessage, match="give text, a list of text, and a mapping of text to text"):
+                send()
+        for extras in ("null", "[null, null]", '["k"]', '[["k", "eu", {}]]', "no JSON"):
+            with pytest.raises(BadMessage, match=r"extras=|give text"):
+                mq.append_runs([Run(a, 1, b"x", extras=extras)])
+        mq.append_runs([Run(a, 1, b"x", extras='[["k", ["eu"], {}]]')])
+        mq.send("a", b"x", tags={"eu"})
+        assert [message.tags for message in mq.tail("a")] == [("eu",), ("eu",)]
+
+
+@pytest.mark.parametrize("name", [5, None, "", "\ud800"])
+def test_names_are_text(mq: Brook, name: Any) -> None:
+    for use in (lambda: mq.create_topics([name]), lambda: mq.send(name, b"x"), lambda: mq.listen([name])):
+        with pytest.raises(BadMessage, match="a topic must have a name"):
+            use()
+    with pytest.raises(BadSetting, match="group="):
+        mq.subscribe(name)
+    with pytest.raises(BadSetting, match="tags="):
+        mq.subscribe("g", tags=[name])
+
+
+def test_one_topic_needs_no_list_and_tags_do(mq: Brook) -> None:
+    """A string is a list of letters to Python."""
+    mq.create_topics("orders")
+    assert list(mq.topics()) == ["orders"]
+    mq.send("orders", b"x")
+    mq.subscribe("g", "orders")
+    assert mq.receive("g", "orders").bodies == [b"x"]
+    mq.reset("g", "earliest", "orders")
+    assert mq.lag("g") == 1
+    with pytest.raises(BadSetting, match="tags='eu': give a list of words"):
+        mq.subscribe("g", tags="eu")
 
 
 def test_packed_runs_are_stored_as_they_are(url: str) -> None:

@@ -96,6 +96,16 @@ def test_the_first_of_the_living_cleans(old: Brook, clock: Any) -> None:
     assert stored(old) == 0, "the first was not heard of for two leases"
 
 
+def test_one_who_steps_by_hand_is_not_waited_for(old: Brook, clock: Any) -> None:
+    old.set("clean_every", 10)
+    second = upkeep(old, named("b"))
+    clock.now += 100
+    for name, threads in (("a", 0), ("b", 1)):
+        old._store.beat(named(name), "g", threads, clock())
+    second.step()
+    assert stored(old) == 0, "the first has no threads, and never cleans"
+
+
 def test_it_runs_by_itself(url: str) -> None:
     with Brook(url, durability="off") as mq:
         mq.set("clean_every", 0.01)

@@ -1,7 +1,9 @@
 """States, traces, metrics and alerts, as an application sees them."""
 
+import contextlib
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from brook import Alert, BadSetting, Brook, Message, Refusal
+from brook.alerts import WAITING, Alerts
 
 
 def test_the_busiest_topic_comes_first(mq: Brook, clock: Any) -> None:
@@ -178,6 +181,60 @@ def test_a_dead_address_harms_nobody(mq: Brook, clock: Any, caplog: pytest.LogCa
     slow.step()
     mq.close()
     assert "the alert was not taken" in caplog.text
+
+
+@pytest.fixture
+def babbler() -> Iterator[str]:
+    """The address of something that answers, and not in HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def babble() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    caller, _ = server.accept()
+                    with caller:
+                        caller.recv(1000)
+                        caller.sendall(b"what?\r\n\r\n")
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_an_address_that_is_no_web_server_harms_nobody(babbler: str, caplog: pytest.LogCaptureFixture) -> None:
+    address = babbler
+    alerts = Alerts(None, lambda: address)
+    alert = Alert("slow", "g", "client", "thread", "text", 0.0)
+    alerts.tell(alert)
+    address = "http://host:80a/"
+    alerts.tell(alert)
+    alerts.close()
+    assert caplog.text.count("the alert was not taken") == 2
+
+
+def test_an_address_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brook.alerts.SECONDS", 0.01)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hang(url: str, alert: Alert) -> None:
+        entered.set()
+        assert leave.wait(60)
+
+    monkeypatch.setattr("brook.alerts._post", hang)
+    alerts = Alerts(None, lambda: "http://127.0.0.1/")
+    for _ in range(WAITING + 2):
+        alerts.tell(Alert("slow", "g", "client", "thread", "text", 0.0))
+        assert entered.wait(60)
+    closing = threading.Thread(target=alerts.close)
+    closing.start()
+    closing.join(30)
+    hung = closing.is_alive()
+    leave.set()
+    closing.join()
+    alerts.close()
+    assert not hung
 
 
 def test_consumers_are_seen_and_leave(url: str) -> None:

@@ -122,6 +122,14 @@ def damaged_page(run: Path) -> Path:
     return path
 
 
+def missing_segments(run: Path) -> Path:
+    """Of a whole series, so that the numbers of those that are left have no gap."""
+    folder = run / "trials" / "trial" / "record" / "sent"
+    for path in folder.glob("p00000-*.parquet"):
+        path.unlink()
+    return folder
+
+
 def missing_trial(run: Path) -> Path:
     shutil.rmtree(run / "trials")
     return run
@@ -133,7 +141,9 @@ def damaged_trial(run: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("damage", [cut_segment, foreign_segment, damaged_page, missing_trial, damaged_trial])
+@pytest.mark.parametrize(
+    "damage", [cut_segment, foreign_segment, damaged_page, missing_segments, missing_trial, damaged_trial]
+)
 def test_a_damaged_record_is_named_in_one_line(
     held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path, damage: Callable[[Path], Path]
 ) -> None:

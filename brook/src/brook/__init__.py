@@ -1,6 +1,6 @@
 """Brook: a stream queue inside your SQL database."""
 
-from brook.aio import AsyncBrook
+from brook.aio import AsyncBrook, AsyncListener
 from brook.alerts import Alert
 from brook.broadcast import Listener
 from brook.consumer import Consumer
@@ -43,6 +43,7 @@ __all__ = [
     "AccessDenied",
     "Alert",
     "AsyncBrook",
+    "AsyncListener",
     "BadMessage",
     "BadSetting",
     "BadUrl",

@@ -2,6 +2,8 @@
 looking at messages, groups and clients.
 """
 
+import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -13,9 +15,10 @@ from brook.metrics import metrics_text
 from brook.model import DeadLetter, Message, MessageId, Position, Rule
 from brook.retention import clean_all
 from brook.settings import LiveSettings, Settings, checked
+from brook.sql.statements import MAX_OFFSET
 from brook.states import ClientState, GroupState, TopicState, Trace
 from brook.stores.base import Store
-from brook.topics import Topics
+from brook.topics import Topics, as_names
 
 
 class Administration:
@@ -28,9 +31,9 @@ class Administration:
 
     # --- topics
 
-    def create_topics(self, names: Iterable[str]) -> list[int]:
+    def create_topics(self, names: str | Iterable[str]) -> list[int]:
         """Create those that are not there yet, all or none; the ids of all."""
-        return self._topics.create(list(names))
+        return self._topics.create(as_names(names))
 
     def topics(self) -> dict[str, int]:
         """The ids of all topics, by name."""
@@ -76,18 +79,19 @@ class Administration:
         """How many messages of its topics the group is not done with; 0: it has read to the end, for now."""
         return self._store.lag(group)
 
-    def reset(self, group: str, position: Position, topics: Iterable[str] | None = None) -> None:
+    def reset(self, group: str, position: Position, topics: str | Iterable[str] | None = None) -> None:
         """Let the group go on from there, in all topics that it follows or in these.
 
         What it has in flight there is taken from it; a later ack of that is a LeaseLost.
         """
         require_position("position", position)
-        self._store.reset(group, None if topics is None else self._topics.ids(list(topics)), position)
+        self._store.reset(group, None if topics is None else self._topics.ids(as_names(topics)), position)
 
     # --- looking
 
     def get(self, topic: str, offset: int) -> Message | None:
         """The message with this id; None if it is not there (any more)."""
+        require_offset("offset", offset)
         return self._archive.get(topic, offset)
 
     def query(
@@ -105,17 +109,21 @@ class Administration:
 
         It reads what it looks through: narrow a large topic down by since or first.
         """
+        require_offset("first", first)
+        require_count("limit", limit)
         search = Search(key, tag, _seconds(since), _seconds(until))
         return self._archive.query(topic, search, first, limit)
 
     def tail(self, topic: str, last: int = 10) -> list[Message]:
         """The last messages of the topic."""
+        require_count("last", last)
         return self._archive.tail(topic, last)
 
     # --- watching
 
     def topic_states(self, seconds: float = 60.0) -> list[TopicState]:
         """All topics, the busiest of the last so many seconds first; `recent` counts those."""
+        require(0 < seconds < math.inf, "seconds", seconds, "a number of seconds above 0")
         states = self._store.topic_states(self._clock() - seconds)
         return sorted(states, key=lambda state: (-state.recent, -state.sent, state.topic))
 
@@ -129,6 +137,7 @@ class Administration:
 
     def trace(self, topic: str, offset: int) -> Trace:
         """Who sent a message, to whom it was handed out, when, how often, and what came of it."""
+        require_offset("offset", offset)
         (topic_id,) = self._topics.ids([topic])
         return self._store.trace(topic_id, offset)
 
@@ -138,9 +147,14 @@ class Administration:
 
     # --- dead letters
 
-    def dead(self, group: str, limit: int = 1000) -> list[DeadLetter]:
-        """Messages that the group has given up on, by topic and offset."""
-        deaths = self._store.dead(group, limit)
+    def dead(
+        self, group: str, limit: int = 1000, *, topic: str | None = None, offset: int | None = None
+    ) -> list[DeadLetter]:
+        """The first so many messages that the group has given up on, by topic and offset; or of one of these alone."""
+        require_count("limit", limit)
+        require_offset("offset", offset or 0)
+        topic_id = None if topic is None else self._topics.ids([topic])[0]
+        deaths = self._store.dead(group, limit, topic=topic_id, offset=offset)
         self._topics.require({death.range.topic for death in deaths})
         return [
             DeadLetter(
@@ -172,9 +186,20 @@ def require(right: bool, setting: str, value: object, wanted: str) -> None:
 
 
 def require_position(setting: str, position: Position) -> None:
-    right = position in ("earliest", "latest") or isinstance(position, datetime)
-    right = right or (isinstance(position, int) and position >= 0)
-    require(right, setting, position, "earliest, latest, an offset from 0 on, or a datetime")
+    right = position in ("earliest", "latest") or isinstance(position, datetime) or _is_whole(position, MAX_OFFSET)
+    require(right, setting, position, f"earliest, latest, an offset from 0 to {MAX_OFFSET}, or a datetime")
+
+
+def require_offset(setting: str, offset: int) -> None:
+    require(_is_whole(offset, MAX_OFFSET), setting, offset, f"a number from 0 to {MAX_OFFSET}")
+
+
+def require_count(setting: str, count: int) -> None:
+    require(_is_whole(count, sys.maxsize), setting, count, f"a number from 0 to {sys.maxsize}")
+
+
+def _is_whole(value: object, most: int) -> bool:
+    return isinstance(value, int) and 0 <= value <= most
 
 
 def _seconds(time: datetime | None) -> float | None:

@@ -1,19 +1,22 @@
-"""Brook for asyncio: the same methods, to be awaited.
+"""Brook for asyncio: the same methods, to be awaited; but `within`, whose transaction belongs to a thread.
 
 Each call runs in a thread of its own pool, so that sends of many tasks at once go into one commit.
 """
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from brook.broadcast import Listener, Listening
 from brook.consumer import Consumer
 from brook.errors import BrookError
 from brook.model import Batch, Message, Refusal
 from brook.queue import Brook
-from brook.workers import FIRST_NAP, LONGEST_NAP
+from brook.settings import Settings
+from brook.topics import as_names
+from brook.workers import FIRST_NAP, LONGEST_NAP, Handler
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,6 +33,11 @@ def _twin(method: Callable[Concatenate[Brook, P], R]) -> "Callable[Concatenate[A
     return call
 
 
+def _settings(brook: Brook) -> Settings:
+    """What holds now; a change by another process is seen within a second."""
+    return brook.settings
+
+
 class AsyncBrook:
     """`async with AsyncBrook(url) as mq:`; what it takes is what Brook takes."""
 
@@ -38,17 +46,26 @@ class AsyncBrook:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="brook-aio")
 
     async def __aenter__(self) -> Self:
-        self.sync = await self._in_thread(self._open)
+        opening = self._pool.submit(self._open)
+        try:
+            self.sync = await asyncio.wrap_future(opening)
+        except BaseException:
+            opening.add_done_callback(_close_unused)
+            self._pool.shutdown(wait=False)
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._in_thread(self.sync.close)
-        self._pool.shutdown(wait=False)
+        try:
+            await self._in_thread(self.sync.close)
+        finally:
+            self._pool.shutdown(wait=False)
 
     remove = _twin(Brook.remove)
     create_topics = _twin(Brook.create_topics)
     topics = _twin(Brook.topics)
     rules = _twin(Brook.rules)
+    settings = _twin(_settings)
     set_rule = _twin(Brook.set_rule)
     set = _twin(Brook.set)
     clean = _twin(Brook.clean)
@@ -76,28 +93,26 @@ class AsyncBrook:
     drop_dead = _twin(Brook.drop_dead)
 
     async def receive(
-        self, group: str, topics: Iterable[str] | None = None, *, max_messages: int = 1000, wait: float = 0.0
+        self, group: str, topics: str | Iterable[str] | None = None, *, max_messages: int = 1000, wait: float = 0.0
     ) -> Batch:
         """As Brook.receive; if the task is cancelled, others get at once what it would have got."""
-        look = functools.partial(
-            self.sync.receive, group, None if topics is None else list(topics), max_messages=max_messages
-        )
-        loop, nap = asyncio.get_running_loop(), FIRST_NAP
-        end = loop.time() + wait
-        while not (batch := await self._claim(look)) and (left := end - loop.time()) > 0:
-            await asyncio.sleep(min(nap, left))
-            nap = min(nap * 2, LONGEST_NAP)
-        return batch
+        names = None if topics is None else as_names(topics)
+        look = functools.partial(self.sync.receive, group, names, max_messages=max_messages)
+        return await _awaited(lambda: self._claim(look), wait)
 
     async def consumer(self, *args: Any, **options: Any) -> Callable[[AsyncHandler], Consumer]:
         """As Brook.consumer, for a coroutine function, which runs on this loop: `(await mq.consumer(...))(handler)`."""
-        loop = asyncio.get_running_loop()
         begin = await self._in_thread(functools.partial(self.sync.consumer, *args, **options))
+        return functools.partial(_register, begin, asyncio.get_running_loop())
 
-        def register(handler: AsyncHandler) -> Consumer:
-            return begin(lambda messages: asyncio.run_coroutine_threadsafe(handler(messages), loop).result())
+    async def listen(self, *args: Any, **options: Any) -> "AsyncListener":
+        """As Brook.listen."""
+        return AsyncListener(self, await self._in_thread(functools.partial(self.sync.listen, *args, **options)))
 
-        return register
+    async def listener(self, *args: Any, **options: Any) -> Callable[[AsyncHandler], Listening]:
+        """As Brook.listener, for a coroutine function: `(await mq.listener(...))(handler)`."""
+        begin = await self._in_thread(functools.partial(self.sync.listener, *args, **options))
+        return functools.partial(_register, begin, asyncio.get_running_loop())
 
     async def _claim(self, look: Callable[[], Batch]) -> Batch:
         future = asyncio.ensure_future(self._in_thread(look))
@@ -113,6 +128,52 @@ class AsyncBrook:
 
     async def _in_thread(self, call: Callable[[], R]) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+
+class AsyncListener:
+    """As Listener, to be awaited."""
+
+    def __init__(self, brook: AsyncBrook, sync: Listener) -> None:
+        self.sync = sync
+        self._brook = brook
+
+    @property
+    def next_offsets(self) -> Mapping[str, int]:
+        """How far it has come in each topic."""
+        return self.sync.next_offsets
+
+    async def receive(self, max_messages: int = 1000, wait: float = 0.0) -> Batch:
+        """What comes next, the same again until it is done; empty if there is nothing."""
+        look = functools.partial(self.sync.receive, max_messages)
+        return await _awaited(lambda: self._brook._in_thread(look), wait)
+
+    async def done(self, batch: Batch) -> None:
+        """Go on behind the batch."""
+        await self._brook._in_thread(functools.partial(self.sync.done, batch))
+
+    async def lag(self) -> int:
+        """How many messages are still to come."""
+        return await self._brook._in_thread(self.sync.lag)
+
+
+async def _awaited(look: Callable[[], Coroutine[Any, Any, Batch]], wait: float) -> Batch:
+    loop, nap = asyncio.get_running_loop(), FIRST_NAP
+    end = loop.time() + wait
+    while not (batch := await look()) and (left := end - loop.time()) > 0:
+        await asyncio.sleep(min(nap, left))
+        nap = min(nap * 2, LONGEST_NAP)
+    return batch
+
+
+def _register(begin: Callable[[Handler], R], loop: asyncio.AbstractEventLoop, handler: AsyncHandler) -> R:
+    """Have the handler run on the loop, while a thread of the consumer's waits for it."""
+    return begin(lambda messages: asyncio.run_coroutine_threadsafe(handler(messages), loop).result())
+
+
+def _close_unused(opening: Future[Brook]) -> None:
+    """Nobody waited until it was open."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 def _quietly(hand_back: Callable[[Batch], None], batch: Batch) -> None:

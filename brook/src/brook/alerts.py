@@ -1,5 +1,6 @@
 """Alerts: what somebody should know of, told to the log, to a function of the program's, and to a URL."""
 
+import contextlib
 import json
 import logging
 import queue
@@ -50,7 +51,8 @@ class Alerts:
     def close(self) -> None:
         """Let what waits be posted."""
         if self._poster is not None:
-            self._waiting.put(None)
+            with contextlib.suppress(queue.Full):
+                self._waiting.put(None, timeout=SECONDS)
             self._poster.join(2 * SECONDS)
 
     def _post_later(self, url: str, alert: Alert) -> None:
@@ -74,5 +76,5 @@ def _post(url: str, alert: Alert) -> None:
     try:
         with urllib.request.urlopen(request, timeout=SECONDS):
             pass
-    except (OSError, ValueError) as error:
+    except Exception as error:  # whatever there is at that address
         log.error("%s: the alert was not taken: %s", url, error)

@@ -35,12 +35,12 @@ class Progress:
     def save(self) -> None:
         if self._path is None:
             return
-        new = self._path.with_name(f"{self._path.name}.new")
-        with new.open("w") as file:
-            json.dump(self.nexts, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
+        try:
+            _write(self._path, json.dumps(self.nexts))
+        except OSError as error:
+            raise BadSetting(
+                f"{self._path}: cannot keep a listener's progress: {error.strerror}: name a file that can be written"
+            ) from error
 
 
 class Listener:
@@ -53,6 +53,7 @@ class Listener:
         for name, topic in self._ids.items():
             if name not in progress.nexts:
                 progress.nexts[name] = store.offset_at(topic, start)
+        progress.save()  # the latest is another place after a restart
 
     @property
     def next_offsets(self) -> Mapping[str, int]:
@@ -104,6 +105,11 @@ class Listening:
     def tell_to_stop(self) -> None:
         self._workers.tell_to_stop()
 
+    @property
+    def is_calling(self) -> bool:
+        """Whether it is asked by its handler."""
+        return self._workers.is_one_calling
+
     def stop(self, grace: float = 10.0) -> None:
         self._workers.stop(grace)
 
@@ -121,9 +127,19 @@ class Listening:
 
 
 def _read(path: Path) -> dict[str, int]:
-    with contextlib.suppress(ValueError, AttributeError, TypeError):
+    with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
         return {str(name): int(offset) for name, offset in json.loads(path.read_text()).items()}
     raise BadSetting(f"{path}: does not hold a listener's progress: delete it to begin anew, or name another file")
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
 
 
 def _first_messages(pieces: list[Piece], limit: int) -> Iterator[Piece]:

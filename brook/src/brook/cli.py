@@ -9,11 +9,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
-from typing import Any
+from typing import TypeVar
 
+from brook.entering import json_value, position, time
 from brook.errors import BadSetting, BadUrl, BrookError
-from brook.model import Message, MessageId, Position
+from brook.model import Message
 from brook.printing import (
     Row,
     as_json,
@@ -30,6 +30,7 @@ from brook.serving import Server
 
 Options = argparse.Namespace
 Command = Callable[[Brook, Options], Sequence[Row]]
+Entered = TypeVar("Entered")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,12 +92,11 @@ def replay(mq: Brook, options: Options) -> Sequence[Row]:
 
 
 def dead(mq: Brook, options: Options) -> Sequence[Row]:
-    chosen = [letter for letter in mq.dead(options.group, options.limit) if _is_chosen(letter, options)]
-    ids = [MessageId(letter.topic, letter.offset) for letter in chosen]
+    chosen = mq.dead(options.group, options.limit, topic=options.topic, offset=options.offset)
     if options.replay:
-        mq.replay_dead(options.group, ids)
+        mq.replay_dead(options.group, chosen)
     elif options.drop:
-        mq.drop_dead(options.group, ids)
+        mq.drop_dead(options.group, chosen)
     return [dead_row(letter) for letter in chosen]
 
 
@@ -121,7 +121,7 @@ def clean(mq: Brook, options: Options) -> Sequence[Row]:
 
 def settings(mq: Brook, options: Options) -> Sequence[Row]:
     if options.name:
-        mq.set(options.name, _json(options.value))
+        mq.set(options.name, json_value(options.value))
     return [{"setting": name, "value": value} for name, value in vars(mq.settings).items()]
 
 
@@ -163,12 +163,12 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("--offset", type=int, help="this one")
     search.add_argument("--key")
     search.add_argument("--tag")
-    search.add_argument("--since", type=_time, help="sent then or later: 2026-01-31T12:00")
-    search.add_argument("--until", type=_time, help="sent before")
+    search.add_argument("--since", type=_typed(time), help="sent then or later: 2026-01-31T12:00")
+    search.add_argument("--until", type=_typed(time), help="sent before")
     search.add_argument("--first", type=int, default=0, help="from this offset on")
     search.add_argument("--limit", type=int, default=100, help="so many (100)")
     again = add(replay, "let a group go on from another place", "group")
-    again.add_argument("--to", type=_position, required=True, help="earliest, latest, an offset or a time")
+    again.add_argument("--to", type=_typed(position), required=True, help="earliest, latest, an offset or a time")
     again.add_argument("--topic", action="append", help="in this topic alone; may be repeated")
     letters = add(dead, "the dead letters of a group, to be listed, replayed or dropped", "group")
     letters.add_argument("--topic", help="of this topic alone")
@@ -202,27 +202,16 @@ def _rows(messages: Iterable[Message]) -> list[Row]:
     return [message_row(message) for message in messages]
 
 
-def _is_chosen(letter: Any, options: Options) -> bool:
-    return options.topic in (None, letter.topic) and options.offset in (None, letter.offset)
+def _typed(read: Callable[[str], Entered]) -> Callable[[str], Entered]:
+    """What it does not like is a wrong command line."""
 
+    def read_argument(text: str) -> Entered:
+        try:
+            return read(text)
+        except BadSetting as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
 
-def _position(text: str) -> Position:
-    if text == "earliest":
-        return "earliest"
-    if text == "latest":
-        return "latest"
-    return int(text) if text.isdecimal() else _time(text)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise BadSetting(f"{text!r}: not JSON: quote texts, as in '\"text\"'") from None
+    return read_argument
 
 
 def _say(text: str) -> None:

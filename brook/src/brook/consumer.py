@@ -10,16 +10,19 @@
 4. Stopping lets the handlers finish for a while and hands back what they have not finished by then.
 """
 
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from brook.alerts import Alert, Alerts, Kind
-from brook.errors import BrookError, Forbidden, LeaseLost
+from brook.errors import Closed, Forbidden, LeaseLost
 from brook.model import Batch, Message, Refusal
 from brook.receiving import Receiver, Wanted
-from brook.workers import Handler, Workers, log
+from brook.settings import MAX_AGE
+from brook.workers import Handler, Workers, complain, log
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Consumer:
         self._handling: dict[int, _Handled] = {}  # by receipt
         self._lock = threading.Lock()
         self._workers = Workers(f"brook-{group}", threads, self.work)
+        self._stopped = threading.Event()  # nobody waits for the handlers any more
         self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
 
     def __call__(self, messages: list[Message]) -> Refusal | None:
@@ -81,12 +85,22 @@ class Consumer:
         """Claim nothing from here on."""
         self._workers.tell_to_stop()
 
+    @property
+    def is_calling(self) -> bool:
+        """Whether it is asked by its handler."""
+        return self._workers.is_one_calling
+
     def stop(self, grace: float = 10.0) -> None:
-        """Let the handlers finish for so many seconds; hand back what they have not."""
+        """Let the handlers finish for so many seconds; hand back what they have not.
+
+        If one of them says so, it is not waited for, and its batch is acked when it returns.
+        """
         self._workers.stop(grace)
+        self._stopped.set()
+        here = threading.current_thread().name if self.is_calling else None
         with self._lock:
-            left = [handled.batch for handled in self._handling.values()]
-            self._handling.clear()
+            receipts = [receipt for receipt, handled in self._handling.items() if handled.thread != here]
+            left = [self._handling.pop(receipt).batch for receipt in receipts]
         for batch in left:
             self._receiver.hand_back(batch)
             log.warning("group %r: stopped with %d messages unfinished: handed back", self.group, len(batch))
@@ -161,10 +175,13 @@ class Consumer:
 
     def _call(self, batch: Batch) -> Refusal | None:
         try:
-            return self._handler(list(batch.messages))
+            answer: object = self._handler(list(batch.messages))
         except Exception as error:
             log.warning("group %r: the handler raised", self.group, exc_info=error)
             return Refusal(f"{type(error).__name__}: {error}")
+        if answer is None or isinstance(answer, Refusal):
+            return answer
+        return Refusal(f"the handler returned {answer!r}: return None or a Refusal")
 
     def _take(self, receipt: int) -> _Handled | None:
         """Off the list; None if somebody else was faster."""
@@ -204,10 +221,15 @@ class Consumer:
         self._alerts.tell(Alert(kind, self.group, self._receiver.client, handled.thread, text, self._clock()))
 
     def _keep(self) -> None:
-        while True:
+        """Tend at once and then in time; the settings, which say how often, may change meanwhile."""
+        tended = -math.inf
+        while not self._stopped.wait(min(tended + self._manner().upkeep - time.monotonic(), MAX_AGE)):
+            if time.monotonic() < tended + self._manner().upkeep:
+                continue
+            tended = time.monotonic()
             try:
                 self.tend()
-            except BrookError as error:
-                log.error("group %r: %s", self.group, error)
-            if self._workers.stopping.wait(self._manner().upkeep):
+            except Closed:
                 return
+            except Exception as error:
+                complain(f"group {self.group!r}", error)

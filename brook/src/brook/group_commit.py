@@ -8,6 +8,9 @@
    the turn, so that those who are back with another message by then go with the next commit.
 3. All waking is for speed alone: a sleeper looks after itself every NAP seconds, so that a thread which is
    interrupted halfway leaves nobody asleep for good.
+4. An interrupt (an exception from a handler of signals) may come behind any call, also behind the one that took the
+   turn. So the turn says who has it, by which it is given back, without a call; and a send stays in the queue until it
+   is settled.
 """
 
 import contextlib
@@ -19,10 +22,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
-from brook.errors import BrookError, Forbidden, StoreFailed
+from brook.errors import BadMessage, BodyTooLarge, BrookError, Forbidden, StoreFailed, UnknownTopic
 from brook.packing import Body, Extra, Run, pack
 
 NAP = 0.05
+# What one of them is refused for by the store, and what was committed with it is not.
+_OF_ONE = (Forbidden, BodyTooLarge, BadMessage, UnknownTopic)
 
 Result = TypeVar("Result")
 
@@ -73,7 +78,7 @@ class Turns(Generic[Result]):
 
     def __init__(self) -> None:
         self._queue: deque[Waiter[Result]] = deque()
-        self._turn = threading.Lock()
+        self._turn: dict[str, object] = {}  # "holder": who has it
         self._waking = False
 
     def _settle(self, send: Waiter[Result]) -> Result:
@@ -81,27 +86,38 @@ class Turns(Generic[Result]):
         try:
             if self._waking:
                 send.asleep.acquire(timeout=NAP)
-            while not send.settled:
-                if self._turn.acquire(blocking=False):
-                    self._take_turn(send)
-                else:
-                    send.asleep.acquire(timeout=NAP)
+            while not send.settled and not self._took_turn(send):
+                send.asleep.acquire(timeout=NAP)
         finally:
             self._wake_after(send)
         if send.result is None:
             raise send.error or AssertionError("settled without a result")
         return send.result
 
-    def _take_turn(self, mine: Waiter[Result]) -> None:
+    def _took_turn(self, mine: Waiter[Result]) -> bool:
+        """False if it is another's."""
         try:
+            if self._turn.setdefault("holder", mine) is not mine:
+                return False
             if not mine.settled:
-                sends = [self._queue.popleft() for _ in range(len(self._queue))]
-                self._waking = len(sends) > 1
-                for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
-                    send.neighbour = neighbour
-                self._do_all(sends)
+                self._settle_queue(mine)
+            return True
         finally:
-            self._turn.release()
+            try:
+                if self._turn["holder"] is mine:
+                    del self._turn["holder"]
+            except KeyError:
+                pass
+
+    def _settle_queue(self, mine: Waiter[Result]) -> None:
+        queued = list(self._queue)
+        sends = [send for send in queued if not send.settled]
+        self._waking = len(sends) > 1
+        for send, neighbour in itertools.pairwise([mine, *(s for s in sends if s is not mine)]):
+            send.neighbour = neighbour
+        self._do_all(sends)
+        for send in queued:
+            take_out(self._queue, send)
 
     def _wake_after(self, send: Waiter[Result]) -> None:
         if send.neighbour is not None:
@@ -126,8 +142,10 @@ class Turns(Generic[Result]):
         except BaseException as error:
             for each in waiting:
                 if not each.settled:
-                    each.error = _for_others(error)
-            raise
+                    each.error = _told(error)
+            # Whose turn it is hears of its own like the others: that may have been stored before the error.
+            if not isinstance(error, BrookError):
+                raise
 
 
 class GroupCommit(Turns[list[int]]):
@@ -138,13 +156,18 @@ class GroupCommit(Turns[list[int]]):
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
-        if self._queue or self._waking or not self._turn.acquire(blocking=False):
-            return self._settle(_SendOne(topic, body, extra))[0]
+        me = object()
         try:
-            return self._append([_lone(topic, body, extra, self._process)])[0]
+            if not self._queue and not self._waking and self._turn.setdefault("holder", me) is me:
+                return self._append([_lone(topic, body, extra, self._process)])[0]
         finally:
-            self._turn.release()
-            self._wake_first()
+            try:
+                if self._turn["holder"] is me:
+                    del self._turn["holder"]
+                    self._wake_first()
+            except KeyError:
+                pass
+        return self._settle(_SendOne(topic, body, extra))[0]
 
     def runs(self, runs: Sequence[Run]) -> list[int]:
         """Store the runs; the first offset of each."""
@@ -154,12 +177,19 @@ class GroupCommit(Turns[list[int]]):
         _commit(waiting, self._append, self._process)
 
 
+def take_out(queue: deque[Waiter[Result]], waiter: Waiter[Result]) -> None:
+    try:
+        queue.remove(waiter)
+    except ValueError:  # another has
+        return
+
+
 def _commit(sends: Sequence[_Send], append: Callable[[list[Run]], list[int]], process: str) -> None:
     parts = _packed(sends, process)
     try:
         firsts = iter(append([run for _, runs in parts for run in runs]))
-    except Forbidden as error:
-        # Nothing was stored; those whose topics may be written to must not suffer.
+    except _OF_ONE as error:
+        # Nothing was stored; the others must not suffer.
         if len(sends) == 1:
             sends[0].error = error
         else:
@@ -209,8 +239,11 @@ def _sender(process: str, thread: str) -> str:
     return json.dumps([process, thread])
 
 
-def _for_others(error: BaseException) -> BrookError:
-    """What those are told whose messages were in the same commit."""
+def _told(error: BaseException) -> BrookError:
+    """What those are told, each in a thread of its own, whose messages were in the same commit."""
     if isinstance(error, BrookError):
-        return type(error)(*error.args)
-    return StoreFailed(f"the thread that was committing for all was stopped by {error!r}: look before resending")
+        told = type(error)(*error.args)
+    else:
+        told = StoreFailed(f"the thread that was committing for all was stopped by {error!r}: look before resending")
+    told.__cause__ = error
+    return told

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
+from brook.checks import as_extra
 from brook.packing import Body, Extra, Piece
 
 # full: what was acked survives a power cut. normal: it survives kill -9, and a power cut may take the
@@ -37,9 +38,7 @@ class Outgoing:
 
     @property
     def extra(self) -> Extra | None:
-        if self.key is None and not self.tags and not self.properties:
-            return None
-        return self.key, tuple(self.tags), dict(self.properties)
+        return as_extra(self.key, self.tags, self.properties)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from brook.states import ClientState, Delivery, GroupState, TopicState
 
 Row = Mapping[str, Any]
 
-TIMES = {"sent_at", "oldest", "newest", "seen", "since", "claimed_at", "ended", "died"}
+TIMES = {"at", "sent_at", "oldest", "newest", "seen", "since", "claimed_at", "ended", "died"}
 
 
 def topic_row(state: TopicState, seconds: float) -> Row:

@@ -17,6 +17,7 @@ from typing import Self, get_args
 from brook.administration import Administration, require, require_position
 from brook.alerts import Alert, Alerts
 from brook.broadcast import Listener, Listening, Progress
+from brook.checks import is_text
 from brook.consumer import Consumer, Manner
 from brook.errors import BrookError
 from brook.group_commit import GroupCommit
@@ -26,7 +27,7 @@ from brook.packing import Body, Run
 from brook.receiving import Receiver, Wanted
 from brook.sending import Packer, Sender
 from brook.settings import LiveSettings, checked
-from brook.topics import Topics
+from brook.topics import Topics, as_names
 from brook.transaction import Transaction, dbapi_connection
 from brook.upkeep import Upkeep
 from brook.urls import open_store
@@ -87,15 +88,20 @@ class Brook(Administration):
     def close(self, grace: float = 10.0) -> None:
         """Stop the consumers, hand back what was received and not acked, and close the database.
 
-        grace: seconds for the handlers to finish what they have.
+        grace: seconds for the handlers, all together, to finish what they have.
+        A handler may say so too: then it is done behind its back, and the handler's return waited for.
         """
         for consumer in self._consumers:
             consumer.tell_to_stop()
+        if any(consumer.is_calling for consumer in self._consumers):
+            threading.Thread(target=self.close, args=(grace,), name="brook-close").start()
+            return
+        end = time.monotonic() + grace
         self._upkeep.stop(grace)
         # What cannot be handed back now, others get when the lease is over.
         for consumer in self._consumers:
             with contextlib.suppress(BrookError):
-                consumer.stop(grace)
+                consumer.stop(max(end - time.monotonic(), 0.0))
         with contextlib.suppress(BrookError):
             self._store.hand_back(self.client)
         self._alerts.close()
@@ -165,7 +171,7 @@ class Brook(Administration):
     def subscribe(
         self,
         group: str,
-        topics: Iterable[str] | None = None,
+        topics: str | Iterable[str] | None = None,
         *,
         start: Position = "earliest",
         ordered: bool | None = None,
@@ -180,14 +186,16 @@ class Brook(Administration):
         None leaves the group's option as it is; a new group is neither ordered nor choosy.
         """
         require_position("start", start)
-        require(bool(group), "group", group, "a name")
-        ids = None if topics is None else self._topics.ids(list(topics))
-        self._store.subscribe(group, ids, start, ordered=ordered, tags=None if tags is None else list(tags))
+        require(is_text(group), "group", group, "a name")
+        wanted = None if tags is None else list(tags)
+        require(not isinstance(tags, str) and all(map(is_text, wanted or ())), "tags", tags, "a list of words")
+        ids = None if topics is None else self._topics.ids(as_names(topics))
+        self._store.subscribe(group, ids, start, ordered=ordered, tags=wanted)
 
     def receive(
         self,
         group: str,
-        topics: Iterable[str] | None = None,
+        topics: str | Iterable[str] | None = None,
         *,
         max_messages: int = 1000,
         wait: float = 0.0,
@@ -198,7 +206,7 @@ class Brook(Administration):
         wait: seconds to wait for the first message.
         """
         require(max_messages > 0, "max_messages", max_messages, "a number above 0")
-        return self._receiver.receive(Wanted(group, None if topics is None else list(topics), max_messages), wait)
+        return self._receiver.receive(Wanted(group, None if topics is None else as_names(topics), max_messages), wait)
 
     def ack(self, batch: Batch) -> None:
         """The batch is done: its messages never come again to this group."""
@@ -287,9 +295,10 @@ class Brook(Administration):
         What it raises is logged and no reason to have the messages again.
         """
         require(batch > 0, "batch", batch, "a number above 0")
+        listener = self.listen(topics, state=state, start=start)
 
         def begin(handler: Handler) -> Listening:
-            listening = Listening(self.listen(topics, state=state, start=start), handler, batch)
+            listening = Listening(listener, handler, batch)
             self._consumers.append(listening)
             listening.start()
             return listening
@@ -297,7 +306,7 @@ class Brook(Administration):
         return begin
 
     def _named(self, topics: str | Iterable[str]) -> list[str]:
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = as_names(topics)
         if self.settings.auto_create:
             self._topics.create(names)
         return names

@@ -59,7 +59,7 @@ class Receiver:
         setbacks = refused(
             batch.pieces,
             None if messages is None else {(ids[message.topic], message.offset) for message in messages},
-            cause=cause,
+            cause=str(cause),  # handlers like to give the error itself
             ladder=ladder,
             now=now,
             ordered=batch.claimed.ordered,

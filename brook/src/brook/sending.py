@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from brook.checks import as_extra, require_bytes, require_extras
 from brook.errors import BadMessage, BodyTooLarge
 from brook.group_commit import GroupCommit
 from brook.model import MessageId, Outgoing
@@ -36,6 +37,7 @@ class Packer:
     def pack(self, topics: Sequence[int | str], bodies: Sequence[Body], extras: Sequence[Extra | None] = ()) -> Packed:
         if len(topics) != len(bodies):
             raise BadMessage(f"{len(topics)} topics for {len(bodies)} bodies: give each body its topic")
+        require_bytes(bodies)
         self.check_size(max(map(len, bodies), default=0))
         packed = Packed([], [], len(bodies))
         for topic, indexes in self._by_topic(topics):
@@ -75,7 +77,8 @@ class Sender:
     def send(
         self, topic: str, body: Body, key: str | None, tags: Sequence[str], properties: Mapping[str, str] | None
     ) -> MessageId:
-        extra = (key, tags, dict(properties or {})) if key is not None or tags or properties else None
+        extra = as_extra(key, tags, properties)
+        require_bytes([body])
         self._packer.check_size(len(body))
         topic_id = self._packer.topics.known(topic)
         if topic_id is None:
@@ -95,5 +98,8 @@ class Sender:
 
     def append_runs(self, runs: Sequence[Run]) -> list[int]:
         self._packer.topics.require({run.topic for run in runs})
+        require_bytes([run.data for run in runs])
+        for run in runs:
+            require_extras(run)
         self._packer.check_size(max(map(largest_body, runs), default=0))
         return self._commit.runs(runs)

@@ -9,6 +9,7 @@
 
 import hmac
 import ipaddress
+import re
 import secrets
 from collections.abc import Callable
 from html import escape
@@ -18,6 +19,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from brook import console
+from brook.deeds import DEEDS
 from brook.errors import BadSetting, BrookError
 from brook.queue import Brook
 
@@ -45,7 +47,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, mq: Brook, host: str, port: int, token: str | None = None) -> None:
         self.mq = mq
-        self.token = token or secrets.token_urlsafe(24)
+        self.token = secrets.token_urlsafe(24) if token is None else _checked(token)
         self.host = host
         try:
             super().__init__((host, port), _Handler)
@@ -60,16 +62,20 @@ class Server(ThreadingHTTPServer):
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def is_our_name(self, host: str) -> bool:
-        return not _is_loopback(self.host) or _is_loopback(urlsplit(f"//{host}").hostname or "")
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        return not _is_loopback(self.host) or _is_loopback(name)
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        parts = urlsplit(self.path)
-        fields = _fields(parts.query)
-        self._reply(self._guarded(lambda: self._get(parts.path, fields), fields.get("token")))
+        path, _, query = self.path.partition("?")
+        fields = _fields(query)
+        self._reply(self._guarded(lambda: self._get(path, fields), fields.get("token")))
 
     def do_POST(self) -> None:
         size = self.headers.get("Content-Length", "")
@@ -77,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(_error(400, "the form is too large, or has no length"))
             return
         fields = _fields(self.rfile.read(int(size)).decode("utf-8", "replace"))
-        self._reply(self._guarded(lambda: self._post(urlsplit(self.path).path, fields), None))
+        self._reply(self._guarded(lambda: self._post(self.path, fields), None))
 
     def log_message(self, *_: object) -> None:
         """Not on standard error: addresses hold the token."""
@@ -116,14 +122,11 @@ class _Handler(BaseHTTPRequestHandler):
         return _error(404, "there is no such page")
 
     def _post(self, path: str, fields: dict[str, str]) -> Answer:
-        mq, group = self.server.mq, fields["group"]
         if not self.server.knows(fields.get("secret", "")):
             return _error(403, "the form is not ours")
-        if path not in ("/replay", "/drop"):
+        if path not in DEEDS:
             return _error(404, "there is no such page")
-        act = mq.replay_dead if path == "/replay" else mq.drop_dead
-        act(group, mq.dead(group))
-        return Answer(303, "", headers=(("Location", f"/dead?{urlencode({'group': group})}"),))
+        return Answer(303, "", headers=(("Location", DEEDS[path](self.server.mq, fields)),))
 
     def _tokens(self) -> list[str]:
         """What the browser, or Prometheus, has brought."""
@@ -143,6 +146,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _checked(token: str) -> str:
+    """One that the address and the cookie carry as it is."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", token):
+        raise BadSetting("--token: give one of A-Z, a-z, 0-9, _ and -, or none to have a new one")
+    return token
 
 
 def _error(status: int, text: str) -> Answer:

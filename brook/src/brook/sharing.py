@@ -5,12 +5,11 @@ What a claim costs is its transaction, whatever its size, and so it is with an a
 own. Nothing is claimed for a thread that does not wait for it.
 """
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from brook.errors import Forbidden
-from brook.group_commit import Turns, Waiter
+from brook.group_commit import Turns, Waiter, take_out
 from brook.model import Claimed
 from brook.packing import Piece
 from brook.stores.base import ClaimRequest, Store
@@ -56,8 +55,7 @@ class Sharing(Turns[Outcome]):
             return self._settle(wish)
         except BaseException:
             # Who was interrupted wants nothing any more.
-            with contextlib.suppress(ValueError):
-                self._queue.remove(wish)
+            take_out(self._queue, wish)
             raise
 
     def _settle_all(self, waiting: Sequence[Waiter[Outcome]]) -> None:

@@ -1,7 +1,8 @@
 """The topics that a client knows, so that names and ids are looked up once."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from brook.checks import is_text
 from brook.errors import BadMessage, UnknownTopic
 from brook.stores.base import Writer
 
@@ -17,8 +18,8 @@ class Topics:
         return self._names
 
     def create(self, names: Sequence[str]) -> list[int]:
-        if not all(names):
-            raise BadMessage("'': a topic must have a name: give it one")
+        if wrong := [name for name in names if not is_text(name)]:
+            raise BadMessage(f"{wrong[0]!r}: a topic must have a name, which is text: give it one")
         if self._unknown(names):
             self._store.create_topics(names)
         return self.ids(names)
@@ -48,3 +49,8 @@ class Topics:
         for name, topic in self._store.topics().items():
             self._names[topic] = name
             self._ids[name] = topic
+
+
+def as_names(topics: str | Iterable[str]) -> list[str]:
+    """Of one topic or several."""
+    return [topics] if isinstance(topics, str) else list(topics)

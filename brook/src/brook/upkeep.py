@@ -2,18 +2,18 @@
 
 1. A client that certainly is dead, or has not been heard of for GONE seconds, is handed back: others have what it
    had in flight, and it is listed no more.
-2. Cleaning is the work of one: of the consumers that have been heard of lately, the first by its id. No lock and
-   no vote; while two disagree about who is there, both clean, which does no harm.
+2. Cleaning is the work of one: of the consumers with threads that have been heard of lately, the first by its id.
+   No lock and no vote; while two disagree about who is there, both clean, which does no harm.
 """
 
 import threading
 from collections.abc import Callable
 
-from brook.errors import BrookError, Closed
+from brook.errors import Closed
 from brook.retention import clean_all
 from brook.settings import LiveSettings
 from brook.stores.base import Store
-from brook.workers import log
+from brook.workers import complain, log
 
 GONE = 24 * 3600.0
 # Consumers tell three times in a lease that they are there.
@@ -58,7 +58,8 @@ class Upkeep:
 
     def _is_first(self) -> bool:
         lately = self._clock() - _LEASES * self._settings.now.lease
-        there = [state.client for state in self._store.client_states() if (state.seen or 0) >= lately]
+        consumers = [state for state in self._store.client_states() if state.threads]  # who steps by hand cleans not
+        there = [state.client for state in consumers if (state.seen or 0) >= lately]
         return self._client <= min(there, default=self._client)
 
     def _work(self) -> None:
@@ -67,8 +68,8 @@ class Upkeep:
                 self.step()
             except Closed:
                 return
-            except BrookError as error:
-                log.error("upkeep: %s", error)
+            except Exception as error:
+                complain("upkeep", error)
 
     def _pause(self) -> float:
         now = self._settings.now

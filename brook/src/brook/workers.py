@@ -15,7 +15,7 @@ log = logging.getLogger("brook")
 
 # How long one sleeps between two looks at an empty queue, in seconds.
 FIRST_NAP, LONGEST_NAP = 0.0005, 0.02
-# And after an error of the database.
+# And after an error.
 PAUSE = 1.0
 
 
@@ -34,12 +34,18 @@ class Workers:
     def tell_to_stop(self) -> None:
         self.stopping.set()
 
+    @property
+    def is_one_calling(self) -> bool:
+        """Whether it is one of these threads that asks: what they call may want to stop them."""
+        return threading.current_thread() in self.threads
+
     def stop(self, grace: float) -> None:
-        """Wait so many seconds for what is being done."""
+        """Wait so many seconds for what is being done; who is one of them does not wait for itself."""
         self.tell_to_stop()
         end = time.monotonic() + grace
         for thread in self.threads:
-            thread.join(max(end - time.monotonic(), 0))
+            if thread is not threading.current_thread():
+                thread.join(max(end - time.monotonic(), 0))
 
     def _work(self) -> None:
         nap = 0.0
@@ -48,6 +54,11 @@ class Workers:
                 nap = 0.0 if self._step() else min(max(nap * 2, FIRST_NAP), LONGEST_NAP)
             except Closed:
                 return
-            except BrookError as error:
-                log.error("%s: %s", self._name, error)
+            except Exception as error:
+                complain(self._name, error)
                 nap = PAUSE
+
+
+def complain(who: str, error: Exception) -> None:
+    """Of an error after which a thread goes on. One that nobody expected is logged with where it came from."""
+    log.error("%s: %s", who, error, exc_info=None if isinstance(error, BrookError) else error)

@@ -7,6 +7,7 @@ A receiver reads in this order:
 Whenever nothing new has come for a while, it also adopts what a consumer that is gone has left behind.
 """
 
+import contextlib
 from collections import deque
 from collections.abc import Sequence
 
@@ -54,9 +55,8 @@ def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> N
 
 
 def version(address: Address) -> str:
-    connection = _Connection(address)
-    [said] = connection.ask([command("INFO", "server")])
-    connection.close()
+    with contextlib.closing(_Connection(address)) as connection:
+        [said] = connection.ask([command("INFO", "server")])
     if not isinstance(said, bytes):
         raise ConnectionLost(said.text if isinstance(said, Error) else "no INFO", _UNCLEAR)
     number = said.partition(b"redis_version:")[2].partition(b"\r")[0]
@@ -64,9 +64,8 @@ def version(address: Address) -> str:
 
 
 def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
-    connection = _Connection(address)
-    [said] = connection.ask([command("DEL", *topics)])
-    connection.close()
+    with contextlib.closing(_Connection(address)) as connection:
+        [said] = connection.ask([command("DEL", *topics)])
     if isinstance(said, Error):
         raise ConnectionLost(said.text, _UNCLEAR)
 

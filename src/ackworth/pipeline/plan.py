@@ -25,9 +25,17 @@ _LONGEST = 400 * 24 * 3600 * SECOND
 
 def prepare(record: Record) -> Context:
     """What every task must know. Raises BadRecord if the events do not fit the trial."""
+    _check_whole(record)
     for group in record.groups:
         _check_bounds(group, record.trial)
     return Context(record.trial, tuple(_marks(record.of("mark"))), _ids(record))
+
+
+def _check_whole(record: Record) -> None:
+    for table, rows in (record.end.rows if record.end else {}).items():
+        found = sum(group.rows for group in record.of(table))
+        if found < rows:
+            raise BadRecord(f"{record.where}/record/{table}: {found:,} rows of {rows:,}: restore what is missing")
 
 
 def _check_bounds(group: RowGroup, trial: Trial) -> None:

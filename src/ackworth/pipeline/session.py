@@ -145,18 +145,26 @@ def _started(master: str, private: Path, archives: Path | None) -> Iterator[Sess
     conf = SparkConf(loadDefaults=False).setMaster(master)
     conf.setAll(_settings(master, private, archive.option if archive else "").items())
     with _python_of_workers(master), virtual_machine(conf, private / "spark.log") as gateway:
-        try:
+        with _or_unavailable(master):
             context = SparkContext(conf=conf, gateway=gateway)
-        except Exception as error:
-            raise Unavailable(f"{master}: Spark did not start ({reason_in(str(error))}): check --master") from error
         try:
-            if not _is_local(master):
-                context.addPyFile(str(_package(private)))
-            yield Session(SparkSession(context), master, context.defaultParallelism)
+            with _or_unavailable(master):  # a context may notice late that nobody is there
+                spark, parallelism = SparkSession(context), context.defaultParallelism
+                if not _is_local(master):
+                    context.addPyFile(str(_package(private)))
+            yield Session(spark, master, parallelism)
         finally:
             context.stop()
     if archive:
         archive.keep()
+
+
+@contextmanager
+def _or_unavailable(master: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise Unavailable(f"{master}: Spark did not start ({reason_in(str(error))}): check --master") from error
 
 
 def _settings(master: str, private: Path, archive_option: str) -> dict[str, str]:

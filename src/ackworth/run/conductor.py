@@ -40,7 +40,7 @@ from ackworth.run.crew import Crew, WorkerFailed, shares
 from ackworth.run.logbook import Logbook
 from ackworth.run.scribe import ScribeProcess
 from ackworth.run.stage import Stage
-from ackworth.run.watch import Watch
+from ackworth.run.watch import WATCHED, Watch
 
 TICK = 0.02
 READY_WITHIN = 60.0
@@ -87,6 +87,7 @@ class Conductor:
         self._topics = [f"{prefix}topic-{i:03d}" for i in range(trial.plan.workload.topics)]
         self._groups = [f"{prefix}group-{i}" for i in range(trial.plan.workload.groups)]
         self._log = Logbook(self._directory)
+        self._watch = Watch(self._log.spool)
         self._notes: list[str] = []
         self._attachment = attachment
         self._stage = (
@@ -162,7 +163,17 @@ class Conductor:
             problems += [
                 f"the fault '{fault.kind}' did not strike as often as planned" for fault in self._schedule.outstanding()
             ]
-        end = End(t=time.monotonic_ns(), drained=drained, problems=tuple(problems), notes=tuple(self._notes))
+        try:
+            self._watch.look()
+        except AckworthError as error:
+            problems.append(str(error))
+        end = End(
+            t=time.monotonic_ns(),
+            drained=drained,
+            problems=tuple(problems),
+            notes=tuple(self._notes),
+            rows={table.name: self._watch.rows(table) for table in WATCHED},
+        )
         try:
             self._log.end(end, self._reporter.working)
         except (AckworthError, OSError) as error:
@@ -177,7 +188,6 @@ class Conductor:
         self._crew = Crew(self._log.logs, self._order(self._stage.address))
         stack.callback(self._crew.kill)
         self._device = self._stage.device
-        self._watch = Watch(self._log.spool)
         self._await_broker("prepare")
         self._stage.sync()
 
@@ -409,7 +419,7 @@ class Conductor:
             raise BrokerFailed(f"{otherwise} for {READY_WITHIN:g} s: {troubles[0]}")
 
     def _sample(self, phase: str) -> None:
-        sent, acked, delivered = (self._watch.rows(table) for table in (SENT, OUTCOME, DELIVERED))
+        sent, acked, delivered = (self._watch.rows(table) for table in WATCHED)
         pids = {f"worker:{w.name}": w.process.pid for w in self._crew.workers if w.running}
         pids["scribe"] = self._scribe.pid
         if not self._broker.embedded:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ackworth
-from ackworth.model import java
+from ackworth.model import files, java
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -29,13 +29,12 @@ def describe(path: Path) -> dict[str, Any]:
 
 def filesystem_of(path: Path) -> tuple[str, str]:
     """Type and options of the filesystem that holds a path."""
-    best = ("", "unknown", "")
-    for line in Path("/proc/self/mounts").read_text().splitlines():
-        _, mount_point, kind, options = line.split()[:4]
-        inside = f"{path.resolve()}/".startswith(f"{mount_point.rstrip('/')}/")
-        if inside and len(mount_point) >= len(best[0]):
-            best = (mount_point, kind, options)
-    return best[1], best[2]
+    best = files.Mount("", "unknown", "")
+    for mount in files.mounts():
+        inside = f"{path.resolve()}/".startswith(f"{mount.point.rstrip('/')}/")
+        if inside and len(mount.point) >= len(best.point):
+            best = mount
+    return best.kind, best.options
 
 
 def _cpu() -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ackworth.broker.process import kill_and_wait, started
-from ackworth.model.files import write_json
+from ackworth.model.files import mounts, write_json
 
 VARIABLE = "ACKWORTH_RUN"
 
@@ -101,8 +101,9 @@ def _processes(run: str) -> list[int]:
 
 
 def _mounts_below(folders: list[Path]) -> list[str]:
-    points = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
-    return [point for point in points if any(point.startswith(f"{folder.resolve()}/") for folder in folders)]
+    return [
+        mount.point for mount in mounts() if any(mount.point.startswith(f"{folder.resolve()}/") for folder in folders)
+    ]
 
 
 def _loops_below(folders: list[Path]) -> list[str]:

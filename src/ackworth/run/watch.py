@@ -10,6 +10,8 @@ from ackworth.history.schema import DELIVERED, OUTCOME, SENT, Table
 from ackworth.history.spool import HEADER, chunks, rows_in
 from ackworth.model.errors import AckworthError
 
+WATCHED = (SENT, OUTCOME, DELIVERED)
+
 
 class Watch:
     """Counts rows per table and series. A chunk stays mapped until it is final, so its deletion does not matter."""
@@ -23,7 +25,7 @@ class Watch:
 
     def look(self) -> None:
         """Notice new chunks. Must happen more often than the scribe takes them away. Raises AckworthError if not."""
-        for table in (SENT, OUTCOME, DELIVERED):
+        for table in WATCHED:
             for series, number, path in chunks(self._spool, table):
                 self._notice(table, series, number, path)
 

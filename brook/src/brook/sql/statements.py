@@ -7,6 +7,7 @@ a B-tree: 524,287 topics of 17 million million messages each.
 from collections.abc import Collection
 
 OFFSET_BITS = 44
+MAX_OFFSET = (1 << OFFSET_BITS) - 1
 
 # Labels are kept by blocks of so many places. All that one commit adds then goes into a few pages, however many
 # keys there are, where one order over the whole topic would be a page for each key; looking one up is a seek for
@@ -224,9 +225,12 @@ WAITING_KEYS = """
 
 ADD_DEAD = "REPLACE INTO brook_dead (group_id, place, attempts, died, cause) VALUES (?, ?, ?, ?, ?)"
 
-DEAD = """
-    SELECT d.place, d.attempts, d.died, d.cause
-    FROM brook_dead d WHERE d.group_id = ? AND d.place >= ? ORDER BY d.place LIMIT ?
+# Between two places, of every offset or of one.
+DEAD = f"""
+    SELECT place, attempts, died, cause FROM brook_dead
+    WHERE group_id = :group_id AND place >= :first AND place < :end
+      AND place & {MAX_OFFSET} = coalesce(:offset, place & {MAX_OFFSET})
+    ORDER BY place LIMIT :limit
 """
 
 DROP_DEAD = "DELETE FROM brook_dead WHERE group_id = ? AND place = ?"

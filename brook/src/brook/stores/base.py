@@ -39,7 +39,7 @@ from brook.states import ClientState, GroupState, TopicState, Trace
 
 class ClaimRequest(NamedTuple):
     group: str
-    topics: frozenset[int] | None  # None for all that the group has subscribed to
+    topics: frozenset[int] | None  # None for all that the group has subscribed to; Forbidden if none may be read
     limit: int  # messages of a batch
     client: str
     now: float  # seconds of the wall clock
@@ -169,8 +169,8 @@ class Store(Writer, Protocol):
     def lag(self, group: str) -> int:
         """How many messages of its topics the group is not done with: new, claimed or waiting for a retry."""
 
-    def dead(self, group: str, limit: int) -> list[Death]:
-        """The dead letters, by topic and offset."""
+    def dead(self, group: str, limit: int, *, topic: int | None = None, offset: int | None = None) -> list[Death]:
+        """The first so many dead letters, by topic and offset; of all, or of a topic or an offset alone."""
 
     def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:
         """Let the dead letters (topic, offset) begin anew; how many were there."""

@@ -54,7 +54,7 @@ def append(db: Session, runs: Sequence[Run], now: float) -> list[int]:
     """What was committed before is before."""
     topics = {run.topic for run in runs}
     rows = db.rows(sql.lock_offsets(topics))
-    nexts = writing.require_writable([(topic, following, rule) for topic, following, rule, _ in rows], topics)
+    nexts = writing.require_writable(db, [(topic, following, rule) for topic, following, rule, _ in rows], topics)
     if any(is_waiting for *_, is_waiting in rows):
         place_all(db, nexts)
     firsts = writing.store(db, nexts, runs, now)

@@ -87,7 +87,7 @@ class CallersTransaction:
 
     def append(self, runs: Sequence[Run], now: float) -> None:
         topics = {run.topic for run in runs}
-        writing.require_writable(self._database.read(lambda db: db.rows(statements.next_offsets(topics))), topics)
+        self._database.read(lambda db: writing.require_writable(db, db.rows(statements.next_offsets(topics)), topics))
         with self._savepoint() as cursor:
             for run in runs:
                 sizes = None if run.sizes is None else bytes(run.sizes)

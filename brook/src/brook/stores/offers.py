@@ -10,7 +10,7 @@ from brook.errors import UnknownGroup
 from brook.identity import is_dead
 from brook.sql import statements as sql
 from brook.stores.base import ClaimRequest
-from brook.stores.places import require_none_of, topic_and_offset
+from brook.stores.places import require_one_outside, topic_and_offset
 from brook.stores.session import Row, Session
 
 
@@ -116,7 +116,7 @@ def take_stock(db: Session, name: str) -> Stock:
 
 def find_offer(db: Session, request: ClaimRequest, stock: Stock, lost: Sequence[Receipt]) -> Offer:
     """lost: the receipts of the stock that can be taken over."""
-    require_none_of(stock.unreadable, request.topics or ())
+    require_one_outside(db, stock.unreadable, request.topics or ())
     # In an ordered group a topic that somebody has is nobody else's.
     kept = [receipt.id for receipt in stock.receipts if receipt not in lost] if stock.group.ordered else []
     taken = stock.unreadable | {each.topic for ranges in held(db, kept).values() for each in ranges}

@@ -12,7 +12,6 @@ from brook.packing import Piece, cut
 from brook.sql import statements as sql
 from brook.stores.session import Row, Session, row
 
-_OFFSET_MASK = (1 << sql.OFFSET_BITS) - 1
 _ALL = 1 << 62
 
 
@@ -21,7 +20,7 @@ def to_place(topic: int, offset: int) -> int:
 
 
 def topic_and_offset(place: int) -> tuple[int, int]:
-    return place >> sql.OFFSET_BITS, place & _OFFSET_MASK
+    return place >> sql.OFFSET_BITS, place & sql.MAX_OFFSET
 
 
 def topic_bounds(topic: int) -> tuple[int, int]:
@@ -69,7 +68,7 @@ def to_piece(found: Row) -> Piece:
     """The part of the run that is wanted."""
     wanted, messages, attempts, place, count, sent, data, sizes, extras = found
     topic, first = topic_and_offset(place)
-    begin = wanted & _OFFSET_MASK
+    begin = wanted & sql.MAX_OFFSET
     stored = Piece(topic, first, count, attempts, sent, data, sizes, extras and json.loads(extras))
     return cut(stored, begin, begin + messages)
 
@@ -85,14 +84,20 @@ def offset_at(db: Session, topic: int, position: Position) -> int:
         found = row(db, sql.FIRST_PLACE_SINCE, (*topic_bounds(topic), since))
     else:
         found = row(db, sql.FIRST_PLACE, topic_bounds(topic))
-    return int(end) if found is None or found[0] is None else found[0] & _OFFSET_MASK
+    return int(end) if found is None or found[0] is None else found[0] & sql.MAX_OFFSET
 
 
 def require_readable(db: Session, topic: int) -> None:
-    require_none_of({each for (each,) in db.rows(sql.UNREADABLE)}, [topic])
+    require_one_outside(db, {each for (each,) in db.rows(sql.UNREADABLE)}, [topic])
 
 
-def require_none_of(unreadable: set[int], topics: Collection[int]) -> None:
-    """Forbidden, if one of the topics is one that nobody may read."""
-    if forbidden := unreadable.intersection(topics):
-        raise Forbidden(f"topic {min(forbidden)}: its rule lets nobody read it: change its rule, or leave it out")
+def require_one_outside(db: Session, unreadable: set[int], topics: Collection[int]) -> None:
+    """Forbidden, if all of the topics are such that nobody may read."""
+    if topics and unreadable.issuperset(topics):
+        name = topic_name(db, min(topics))
+        raise Forbidden(f"topic {name!r}: its rule lets nobody read it: change its rule, or leave it out")
+
+
+def topic_name(db: Session, topic: int) -> str:
+    """For those whom an error is told."""
+    return str(next(name for name, each in db.rows(sql.ALL_TOPICS) if each == topic))

@@ -27,6 +27,7 @@ from brook.stores.places import (
 from brook.stores.session import PAGE, Database, Result, Session
 
 LOOK_EVERY = 1.0  # seconds, at most, between two looks for what has no place yet
+_ALL_PLACES = (0, (1 << 63) - 1)
 
 
 class SqlStore:
@@ -140,8 +141,12 @@ class SqlStore:
         rows = self._look(lambda db: db.rows(sql.LAG, {"group_id": offers.find_group(db, group).id}))
         return int(rows[0][0])
 
-    def dead(self, group: str, limit: int) -> list[Death]:
-        rows = self._database.read(lambda db: db.rows(sql.DEAD, (offers.find_group(db, group).id, 0, limit)))
+    def dead(self, group: str, limit: int, *, topic: int | None = None, offset: int | None = None) -> list[Death]:
+        first, end = _ALL_PLACES if topic is None else topic_bounds(topic)
+        wanted = {"first": first, "end": end, "offset": offset, "limit": limit}
+        rows = self._database.read(
+            lambda db: db.rows(sql.DEAD, {"group_id": offers.find_group(db, group).id, **wanted})
+        )
         return [Death(Range(*topic_and_offset(place), 1, attempts), *rest) for place, attempts, *rest in rows]
 
     def replay_dead(self, group: str, messages: Collection[tuple[int, int]], now: float) -> int:

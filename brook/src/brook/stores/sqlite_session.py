@@ -37,7 +37,7 @@ class SqliteSession:
         ((version,),) = self.rows(sql.DATA_VERSION)
         nexts = self._told.nexts if self._told and self._told.version == version else {}
         if unknown := {run.topic for run in runs} - nexts.keys():
-            nexts |= writing.require_writable(self.rows(next_offsets(unknown)), unknown)
+            nexts |= writing.require_writable(self, self.rows(next_offsets(unknown)), unknown)
         firsts = writing.store(self, nexts, runs, now)
         self.to_tell = Ends(version, nexts)
         return firsts

@@ -9,7 +9,7 @@ from brook.packing import Run
 from brook.sql import statements as sql
 from brook.stores import labels
 from brook.stores.offers import group_or_none
-from brook.stores.places import offset_at, to_place
+from brook.stores.places import offset_at, to_place, topic_name
 from brook.stores.session import Session
 
 # So many bytes of bodies go with their run into one page.
@@ -88,12 +88,13 @@ def _described(place: int, run: Run, sent: int, body: int) -> tuple[object, ...]
     return place, run.messages, sent, body, len(run.data), run.sender
 
 
-def require_writable(rows: Sequence[tuple[int, int, str]], wanted: Collection[int]) -> dict[int, int]:
+def require_writable(db: Session, rows: Sequence[tuple[int, int, str]], wanted: Collection[int]) -> dict[int, int]:
     """From what next_offsets finds: the next offset of each topic. Raises UnknownTopic, Forbidden."""
     _require_none_missing(set(wanted) - {topic for topic, _, _ in rows})
     for topic, _, rule in rows:
         if rule in ("read-only", "closed"):
-            raise Forbidden(f"topic {topic} is {rule}: nothing can be sent to it: change its rule, or send elsewhere")
+            name = topic_name(db, topic)
+            raise Forbidden(f"topic {name!r} is {rule}: nothing can be sent to it: change its rule, or send elsewhere")
     return {topic: following for topic, following, _ in rows}
 
 

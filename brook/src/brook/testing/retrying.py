@@ -53,14 +53,21 @@ def what_is_put_off_leaves_the_rest(open_one: Open) -> None:
 
 def dead_letters_are_kept_replayed_and_dropped(open_one: Open) -> None:
     store = open_one()
-    (topic,) = tools.create(store, "t")
-    store.append(tools.run(topic, 3), NOW)
-    tools.subscribe_all(store)
+    topic, other = tools.create(store, "t", "other")
+    store.append([*tools.run(topic, 3), *tools.run(other, 2)], NOW)
+    store.subscribe("g", [topic], "earliest")
     receipt, _ = tools.receive(store, limit=3)
     store.settle(receipt, [Setback(Range(topic, 0, 3, 7), None, "broken")], NOW, finished=True)
     expected = [Death(Range(topic, offset, 1, 7), NOW, "broken") for offset in range(3)]
     assert store.dead("g", 10) == expected, "dead letters are not listed with attempts, time and cause"
     assert store.dead("g", 2) == expected[:2], "more dead letters than asked for"
+    store.subscribe("g", [other], "earliest")
+    receipt, _ = tools.receive(store, limit=2)
+    store.settle(receipt, [Setback(Range(other, 0, 2), None, "odd")], NOW, finished=True)
+    assert [d.range[:2] for d in store.dead("g", 1, topic=other)] == [(other, 0)], "not the first of the topic"
+    assert [d.range[:2] for d in store.dead("g", 9, offset=1)] == [(topic, 1), (other, 1)], "not those of the offset"
+    assert [d.range[:2] for d in store.dead("g", 9, topic=other, offset=1)] == [(other, 1)], "not the one asked for"
+    assert store.drop_dead("g", [(other, 0), (other, 1)]) == 2, "not both were there"
     assert tools.claim(store, tools.request(now=NOW + 1e6)) is None, "a dead letter was handed out"
     assert store.replay_dead("g", [(topic, 1), (topic, 99)], NOW) == 1, "replaying tells how many were there"
     assert store.drop_dead("g", [(topic, 0), (topic, 1)]) == 1, "dropping tells how many were there"

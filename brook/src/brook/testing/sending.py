@@ -103,6 +103,17 @@ def rules_are_kept_on_every_call(open_one: Open) -> None:
     assert tools.ack(store, claimed) == 1, "what was in flight before cannot be acked"
 
 
+def one_closed_topic_closes_no_other(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    store.append([*tools.run(a, 2), *tools.run(b, 2)], NOW)
+    tools.subscribe_all(store)
+    store.set_rule(b, "closed")
+    claimed = tools.claim(store, tools.request(topics=frozenset({a, b})))
+    assert claimed, "nothing was handed out, though one of the topics may be read"
+    assert tools.offsets(tools.read(store, claimed.receipt)) == {a: [0, 1]}, "not what may be read, and no more"
+
+
 def settings_are_kept(open_one: Open) -> None:
     store, other = open_one(), open_one()
     assert store.settings() == {}, "a new store has no settings"
@@ -121,5 +132,6 @@ CHECKS: tuple[Check, ...] = (
     messages_come_back_as_they_were_sent,
     a_topic_is_created_once,
     rules_are_kept_on_every_call,
+    one_closed_topic_closes_no_other,
     settings_are_kept,
 )

@@ -1,0 +1,39 @@
+"""What the console's forms do. Each returns the page to go on with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlencode
+
+from brook.model import DeadLetter, MessageId
+from brook.queue import Brook
+
+Fields = Mapping[str, str]
+Letters = Sequence[DeadLetter | MessageId]
+
+# So many dead letters go into one transaction.
+STEP = 1000
+
+
+def replay(mq: Brook, fields: Fields) -> str:
+    return _with_letters(mq, fields, mq.replay_dead)
+
+
+def drop(mq: Brook, fields: Fields) -> str:
+    return _with_letters(mq, fields, mq.drop_dead)
+
+
+def _with_letters(mq: Brook, fields: Fields, act: Callable[[str, Letters], int]) -> str:
+    """The one that the form names, or all that there are now: what dies meanwhile is not asked for."""
+    group = fields["group"]
+    letters: Letters = _all_dead(mq, group)
+    if "offset" in fields:
+        letters = [MessageId(fields["topic"], int(fields["offset"]))]
+    for begin in range(0, len(letters), STEP):
+        act(group, letters[begin : begin + STEP])
+    return f"/dead?{urlencode({'group': group})}"
+
+
+def _all_dead(mq: Brook, group: str) -> list[DeadLetter]:
+    return mq.dead(group, sum(state.dead for state in mq.group_states() if state.group == group))
+
+
+DEEDS: Mapping[str, Callable[[Brook, Fields], str]] = {"/replay": replay, "/drop": drop}
