@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import browser as web
 import pytest
 from hypothesis import settings
 from servers import MariaDb, Redis, free_ports, mariadb
@@ -12,6 +13,8 @@ from brook import Brook
 # How long an example takes says more of what else the machine does than of us.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+browser = web.browser
 
 
 class Clock:

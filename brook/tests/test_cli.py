@@ -39,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 def test_every_command_says_something_in_both_ways(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [
-        ["topics"], ["groups"], ["clients"], ["lag"], ["lag", "billing"], ["tail", "orders"],
+        ["topics"], ["groups"], ["clients"], ["listeners"], ["alerts"], ["lag"], ["lag", "billing"], ["tail", "orders"],
         ["query", "orders"], ["dead", "billing"], ["trace", "orders", "1"], ["clean"], ["settings"],
         ["rule", "orders", "read-write"], ["replay", "billing", "--to", "latest"],
     ]  # fmt: skip
@@ -56,6 +56,17 @@ def test_topics_and_groups(shop: Brook, capsys: pytest.CaptureFixture[str]) -> N
         {"group": "billing", "topic": "orders", "next": 2, "end": 3, "claimed": 0, "waiting": 0, "dead": 1, "lag": 1}
     ]
     assert run(capsys, "lag") == [{"group": "billing", "lag": 1}]
+
+
+def test_listeners_and_alerts(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
+    listener = shop.listen("orders", start=1)
+    shop._upkeep.step()
+    (row,) = run(capsys, "listeners")
+    assert (row["client"], row["topic"], row["next"], row["lag"]) == (shop.client, "orders", 1, 2)
+    assert listener.lag() == 2
+    (row,) = run(capsys, "alerts")
+    assert (row["kind"], row["group"], row["text"]) == ("dead", "billing", "1 messages are dead: no money")
+    assert run(capsys, "alerts", "--limit", "0") == []
 
 
 def test_messages(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:

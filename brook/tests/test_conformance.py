@@ -15,8 +15,8 @@ from brook.errors import UnknownGroup
 from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run, unpack
 from brook.sql import statements as sql
-from brook.states import Trace
-from brook.stores.base import ClaimRequest, Cleaned, Store
+from brook.states import AlertCount, Trace
+from brook.stores.base import KEPT_ALERTS, ClaimRequest, Cleaned, ListenerPlace, Store
 from brook.stores.mysql import MysqlStore
 from brook.stores.offers import find_group
 from brook.stores.session import Session
@@ -279,6 +279,16 @@ class KeepsDeliveries(SqliteStore):
         return self._before.setdefault(offset, super().trace(topic, offset))
 
 
+class AllListenersAreOne(SqliteStore):
+    def tell_listeners(self, client: str, places: Collection[ListenerPlace], now: float) -> None:
+        super().tell_listeners(OTHER, places, now)
+
+
+class CountsWhatIsKept(SqliteStore):
+    def alert_counts(self) -> list[AlertCount]:
+        return [dataclasses.replace(each, count=min(each.count, KEPT_ALERTS)) for each in super().alert_counts()]
+
+
 class ForgetsDeliveries(SqliteStore):
     def trace(self, topic: int, offset: int) -> Trace:
         return dataclasses.replace(super().trace(topic, offset), deliveries=())
@@ -323,6 +333,8 @@ DEFECTS: dict[str, type[Store]] = {
     "retention_by_size_leaves_the_newest": DeletesOthersInstead,
     "groups_go_on_behind_what_is_gone": SkipsTooFar,
     "states_tell_what_is_where": NobodyLeaves,
+    "listeners_are_seen": AllListenersAreOne,
+    "the_last_alerts_are_kept_and_all_are_counted": CountsWhatIsKept,
     "a_trace_tells_what_became_of_a_message": ForgetsDeliveries,
     "deliveries_go_with_their_messages": KeepsDeliveries,
 }

@@ -13,6 +13,7 @@ from servers import HOST, MariaDb, free_ports
 
 from brook import (
     AccessDenied,
+    Alert,
     BadMessage,
     BadUrl,
     BodyTooLarge,
@@ -28,7 +29,9 @@ from brook import (
     Unreachable,
 )
 from brook.sql import mysql as sql
+from brook.sql import statements
 from brook.sql.statements import OFFSET_BITS, RUNS_FROM
+from brook.stores.base import ListenerPlace
 from brook.stores.mysql_database import Target
 from brook.stores.mysql_session import MysqlSession, for_driver
 from brook.urls import mysql_target
@@ -215,6 +218,30 @@ def test_a_migration_that_was_cut_short_is_done_again(
         with Brook(url) as mq:
             assert [message.body for message in mq.tail("t")] == [b"x"]
     assert maria.ask(f"SELECT version FROM {database}.brook_schema") == [(len(later),)]
+
+
+def test_a_queue_of_the_first_version_goes_on(
+    maria: MariaDb, database: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a message in flight and one that nobody has claimed; what came later works in it too."""
+    with monkeypatch.context() as before:
+        before.setattr(sql, "MIGRATIONS", sql.MIGRATIONS[:1])
+        before.setattr(statements, "DROP_LISTENERS", "DELETE FROM brook_client WHERE client = ?")  # there were none
+        with Brook(url) as old:
+            old.append(["t"] * 2, [b"a", b"b"])
+            old.subscribe("g")
+            old.receive("g", max_messages=1)
+    assert maria.ask(f"SELECT version FROM {database}.brook_schema") == [(1,)]
+    with Brook(url) as mq:
+        batch = mq.receive("g")
+        assert (batch.bodies, batch.redelivered) == ([b"a", b"b"], [True, False])
+        mq.ack(batch)
+        alert = Alert("slow", "g", mq.client, "x", "slow", 1.0)
+        mq._store.add_alert(alert)
+        mq._store.tell_listeners(mq.client, [ListenerPlace(1, 1, 2)], 1.0)
+        assert mq.alerts() == [alert]
+        assert [state.lag for state in mq.listener_states()] == [0]
+    assert maria.ask(f"SELECT version FROM {database}.brook_schema") == [(len(sql.MIGRATIONS),)]
 
 
 def test_opened_by_many_at_once(url: str) -> None:

@@ -157,7 +157,7 @@ def test_keys_tags_and_properties_are_text(url: str, labels: Any) -> None:
             lambda: mq.send("a", b"x", **labels),
             lambda: mq.send_many([Outgoing("a", b"x", **labels)]),
         ):
-            with pytest.raises(BadMessage, match="give text, a list of text, and a mapping of text to text"):
+            with pytest.raises(BadMessage, match="give text in UTF-8, a list of text, and a mapping of text to text"):
                 send()
         for extras in ("null", "[null, null]", '["k"]', '[["k", "eu", {}]]', "no JSON"):
             with pytest.raises(BadMessage, match=r"extras=|give text"):

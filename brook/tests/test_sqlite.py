@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from brook import (
+    Alert,
     BadUrl,
     Brook,
     DatabaseFull,
@@ -29,6 +30,7 @@ from brook import (
 from brook.sql import sqlite as sql
 from brook.sql.statements import OFFSET_BITS
 from brook.stores import sqlite_database
+from brook.stores.base import ListenerPlace
 from brook.stores.sqlite import SqliteStore
 from brook.urls import sqlite_path
 
@@ -205,6 +207,9 @@ def test_a_queue_of_the_first_version_goes_on(tmp_path: Path) -> None:
         mq.ack(batch)
         assert [state.bytes for state in mq.topic_states()] == [3]
         assert mq.trace("t", 0).sender is None
+        mq._store.add_alert(Alert("slow", "g", mq.client, "x", "slow", 1.0))
+        mq._store.tell_listeners(mq.client, [ListenerPlace(1, 1, 2)], 1.0)
+        assert (len(mq.alerts()), [state.lag for state in mq.listener_states()]) == (1, [1])
 
 
 def test_failed_migration_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

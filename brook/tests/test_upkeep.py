@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from brook import Brook, Message
+from brook.attendance import Attendance
 from brook.settings import LiveSettings
 from brook.upkeep import GONE, Upkeep
 
@@ -22,7 +23,9 @@ def killed(client: str) -> str:
 
 
 def upkeep(mq: Brook, client: str) -> Upkeep:
-    return Upkeep(mq._store, LiveSettings(mq._store, {}, mq._clock), client, mq._clock)
+    return Upkeep(
+        mq._store, LiveSettings(mq._store, {}, mq._clock), client, mq._clock, Attendance(mq._store, client, mq._clock)
+    )
 
 
 def clients(mq: Brook) -> set[str]:
@@ -103,7 +106,7 @@ def test_one_who_steps_by_hand_is_not_waited_for(old: Brook, clock: Any) -> None
     for name, threads in (("a", 0), ("b", 1)):
         old._store.beat(named(name), "g", threads, clock())
     second.step()
-    assert stored(old) == 0, "the first has no threads, and never cleans"
+    assert stored(old) == 5, "the first has no threads, and never cleans"
 
 
 def test_it_runs_by_itself(url: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from brook import Alert, BadSetting, Brook, Message, Refusal
+from brook import Alert, BadSetting, Brook, Message, Refusal, StoreFailed
 from brook.alerts import WAITING, Alerts
 
 
@@ -183,6 +183,76 @@ def test_a_dead_address_harms_nobody(mq: Brook, clock: Any, caplog: pytest.LogCa
     assert "the alert was not taken" in caplog.text
 
 
+def test_alerts_are_kept_and_counted_for_all_to_see(url: str, clock: Any) -> None:
+    with Brook(url, clock=clock, durability="off") as watcher:
+        with Brook(url, clock=clock, durability="off") as mq:
+
+            @mq.consumer("t", group="g", threads=0, timeout=100, ladder=[])
+            def slow(messages: list[Message]) -> None:
+                clock.now += 101
+                slow.tend()
+
+            for _ in range(2):
+                mq.send("t", b"x")
+                slow.step()
+        kept = watcher.alerts()
+        assert {(alert.kind, alert.at) for alert in kept[:3]} == {(k, 1202.0) for k in ("slow", "timeout", "dead")}
+        assert {(alert.group, alert.client, alert.thread) for alert in kept} == {("g", mq.client, "MainThread")}
+        assert watcher.alerts(1) == kept[:1]
+        lines = watcher.metrics().splitlines()
+        assert "# TYPE brook_alerts_total counter" in lines
+        for kind in ("slow", "timeout", "dead"):
+            assert f'brook_alerts_total{{group="g",kind="{kind}"}} 2' in lines
+
+
+def test_an_alert_that_cannot_be_kept_harms_nobody(
+    mq: Brook, clock: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    @mq.consumer("t", group="g", threads=0)
+    def slow(messages: list[Message]) -> None:
+        clock.now += 61
+
+    def fail(alert: Alert) -> None:
+        raise StoreFailed("planted")
+
+    monkeypatch.setattr(mq._alerts, "_keep", fail)
+    mq.send("t", b"x")
+    slow.step()
+    assert (mq.lag("g"), mq.alerts()) == (0, [])
+    assert "the alert is not kept: planted" in caplog.text
+
+
+def test_listeners_are_seen_and_leave(url: str, clock: Any) -> None:
+    with Brook(url, clock=clock, durability="off") as watcher:
+        with Brook(url, clock=clock, durability="off") as mq:
+            mq.append(["t"] * 5 + ["u"], [b"x"] * 6)
+            first = mq.listen(["t", "u"], start="earliest")
+            while not watcher.listener_states():  # told by a thread of its own
+                threading.Event().wait(0.002)
+            second = mq.listen("t", start="latest")
+            first.done(first.receive(4))
+            clock.now += 20
+            mq._upkeep.step()
+            assert [(s.client, s.listener, s.topic, s.next, s.lag, s.seen) for s in watcher.listener_states()] == [
+                (mq.client, 1, "t", 2, 3, 1020.0),
+                (mq.client, 1, "u", 1, 0, 1020.0),
+                (mq.client, 2, "t", 5, 0, 1020.0),
+            ]
+            gauge = f'brook_listener_lag{{client="{mq.client}",listener="1",topic="t"}} 3'
+            assert gauge in watcher.metrics().splitlines()
+            del first
+            mq._upkeep.step()
+            assert [state.listener for state in watcher.listener_states()] == [2]
+            del second
+            mq._upkeep.step()
+            assert watcher.listener_states() == []
+            third = mq.listen("t")
+            mq._upkeep.step()
+            assert [state.listener for state in watcher.listener_states()] == [3]
+        assert watcher.listener_states() == []
+        del third
+
+
 @pytest.fixture
 def babbler() -> Iterator[str]:
     """The address of something that answers, and not in HTTP."""
@@ -205,7 +275,7 @@ def babbler() -> Iterator[str]:
 
 def test_an_address_that_is_no_web_server_harms_nobody(babbler: str, caplog: pytest.LogCaptureFixture) -> None:
     address = babbler
-    alerts = Alerts(None, lambda: address)
+    alerts = Alerts(None, lambda: address, lambda _: None)
     alert = Alert("slow", "g", "client", "thread", "text", 0.0)
     alerts.tell(alert)
     address = "http://host:80a/"
@@ -223,7 +293,7 @@ def test_an_address_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.Monk
         assert leave.wait(60)
 
     monkeypatch.setattr("brook.alerts._post", hang)
-    alerts = Alerts(None, lambda: "http://127.0.0.1/")
+    alerts = Alerts(None, lambda: "http://127.0.0.1/", lambda _: None)
     for _ in range(WAITING + 2):
         alerts.tell(Alert("slow", "g", "client", "thread", "text", 0.0))
         assert entered.wait(60)

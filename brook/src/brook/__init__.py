@@ -35,7 +35,7 @@ from brook.packing import Piece, Run
 from brook.queue import Brook
 from brook.retrying import LADDER
 from brook.settings import Settings
-from brook.states import ClientState, Delivery, GroupState, TopicState, Trace
+from brook.states import ClientState, Delivery, GroupState, ListenerState, TopicState, Trace
 from brook.transaction import Transaction
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "GroupState",
     "LeaseLost",
     "Listener",
+    "ListenerState",
     "Message",
     "MessageId",
     "MissingDatabase",

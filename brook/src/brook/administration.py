@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import get_args
 
+from brook.alerts import Alert
 from brook.archive import Archive, Search
 from brook.errors import BadSetting
 from brook.metrics import metrics_text
@@ -16,7 +17,7 @@ from brook.model import DeadLetter, Message, MessageId, Position, Rule
 from brook.retention import clean_all
 from brook.settings import LiveSettings, Settings, checked
 from brook.sql.statements import MAX_OFFSET
-from brook.states import ClientState, GroupState, TopicState, Trace
+from brook.states import ClientState, GroupState, ListenerState, TopicState, Trace
 from brook.stores.base import Store
 from brook.topics import Topics, as_names
 
@@ -135,6 +136,15 @@ class Administration:
         """Who consumes, and what each has in flight."""
         return self._store.client_states()
 
+    def listener_states(self) -> list[ListenerState]:
+        """How far every listener is, in each of its topics, as it last told."""
+        return self._store.listener_states()
+
+    def alerts(self, limit: int = 100) -> list[Alert]:
+        """The newest first; of each group and kind the last 100 are kept."""
+        require_count("limit", limit)
+        return self._store.alerts(limit)
+
     def trace(self, topic: str, offset: int) -> Trace:
         """Who sent a message, to whom it was handed out, when, how often, and what came of it."""
         require_offset("offset", offset)
@@ -143,7 +153,13 @@ class Administration:
 
     def metrics(self) -> str:
         """For Prometheus."""
-        return metrics_text(self._store.topic_states(self._clock()), self.group_states(), self.client_states())
+        return metrics_text(
+            self._store.topic_states(self._clock()),
+            self.group_states(),
+            self.client_states(),
+            self.listener_states(),
+            self._store.alert_counts(),
+        )
 
     # --- dead letters
 

@@ -86,6 +86,8 @@ class AsyncBrook:
     topic_states = _twin(Brook.topic_states)
     group_states = _twin(Brook.group_states)
     client_states = _twin(Brook.client_states)
+    listener_states = _twin(Brook.listener_states)
+    alerts = _twin(Brook.alerts)
     trace = _twin(Brook.trace)
     metrics = _twin(Brook.metrics)
     dead = _twin(Brook.dead)

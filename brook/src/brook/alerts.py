@@ -1,4 +1,4 @@
-"""Alerts: what somebody should know of, told to the log, to a function of the program's, and to a URL."""
+"""Alerts: what somebody should know of, told to the log, to a function of the program's, and to a URL, and kept."""
 
 import contextlib
 import json
@@ -9,6 +9,8 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Literal
+
+from brook.errors import BrookError
 
 log = logging.getLogger("brook")
 
@@ -30,7 +32,13 @@ class Alert:
 
 
 class Alerts:
-    def __init__(self, callback: Callable[[Alert], None] | None, url: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        callback: Callable[[Alert], None] | None,
+        url: Callable[[], str | None],
+        keep: Callable[[Alert], None],
+    ) -> None:
+        self._keep = keep
         self._callback = callback
         self._url = url
         self._waiting: queue.Queue[tuple[str, Alert] | None] = queue.Queue(WAITING)
@@ -38,7 +46,7 @@ class Alerts:
         self._lock = threading.Lock()
 
     def tell(self, alert: Alert) -> None:
-        """Neither waits nor raises: work must go on."""
+        """Does not raise, and waits for the database alone: work must go on."""
         log.warning("group %r: %s", alert.group, alert.text)
         try:
             if self._callback is not None:
@@ -47,6 +55,10 @@ class Alerts:
             log.error("the callback for alerts raised", exc_info=error)
         if url := self._url():
             self._post_later(url, alert)
+        try:
+            self._keep(alert)
+        except BrookError as error:
+            log.error("the alert is not kept: %s", error)
 
     def close(self) -> None:
         """Let what waits be posted."""

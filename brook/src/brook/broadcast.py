@@ -60,6 +60,11 @@ class Listener:
         """How far it has come in each topic."""
         return self._progress.nexts
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The same, by the ids of its topics."""
+        return [(topic, self._progress.nexts[name]) for name, topic in self._ids.items()]
+
     def receive(self, max_messages: int = 1000, wait: float = 0.0) -> Batch:
         """What comes next, the same again until it is done; empty if there is nothing."""
         end, nap = time.monotonic() + wait, FIRST_NAP

@@ -36,7 +36,7 @@ def as_extra(key: str | None, tags: Iterable[str], properties: Mapping[str, str]
         "".join(["" if key is None else key, *extra[1], *extra[2], *extra[2].values()]).encode()
     except (TypeError, ValueError) as error:
         given = f"key={key!r:.100}, tags={tags!r:.100}, properties={properties!r:.100}"
-        raise BadMessage(f"{given}: give text, a list of text, and a mapping of text to text ({error})") from error
+        raise BadMessage(f"{given}: give text in UTF-8, a list of text, and a mapping of text to text") from error
     return extra
 
 

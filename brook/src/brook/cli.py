@@ -16,12 +16,14 @@ from brook.errors import BadSetting, BadUrl, BrookError
 from brook.model import Message
 from brook.printing import (
     Row,
+    alert_row,
     as_json,
     as_table,
     client_row,
     dead_row,
     delivery_row,
     group_row,
+    listener_row,
     message_row,
     topic_row,
 )
@@ -57,6 +59,14 @@ def groups(mq: Brook, options: Options) -> Sequence[Row]:
 
 def clients(mq: Brook, options: Options) -> Sequence[Row]:
     return [client_row(state) for state in mq.client_states()]
+
+
+def listeners(mq: Brook, options: Options) -> Sequence[Row]:
+    return [listener_row(state) for state in mq.listener_states()]
+
+
+def alerts(mq: Brook, options: Options) -> Sequence[Row]:
+    return [alert_row(alert) for alert in mq.alerts(options.limit)]
 
 
 def lag(mq: Brook, options: Options) -> Sequence[Row]:
@@ -155,6 +165,9 @@ def _parser() -> argparse.ArgumentParser:
     ranking.add_argument("--seconds", type=float, default=60.0, help="that the rate is for (60)")
     add(groups, "how far each group is, in each of its topics")
     add(clients, "who consumes, and what each has in flight")
+    add(listeners, "who listens, and how far each is in each of its topics")
+    told = add(alerts, "slow handlers, time-outs, dead letters and lost leases, the newest first")
+    told.add_argument("--limit", type=int, default=100, help="so many (100)")
     add(lag, "messages that a group is not done with").add_argument("group", nargs="?")
     last = add(tail, "the last messages of a topic", "topic")
     last.add_argument("-n", "--last", type=int, default=10, help="how many (10)")

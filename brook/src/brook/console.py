@@ -1,14 +1,30 @@
-"""The pages of the console: plain HTML, no scripts; every value that comes from the queue is escaped."""
+"""The pages of the console: plain HTML, no scripts; every value that comes from the queue is escaped.
 
-from collections.abc import Callable, Mapping, Sequence
+secret: what shows that a form is ours.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from urllib.parse import quote, urlencode
 
-from brook.printing import Row, client_row, dead_row, delivery_row, group_row, message_row, shown, topic_row
+from brook.printing import (
+    Row,
+    alert_row,
+    client_row,
+    dead_row,
+    delivery_row,
+    group_row,
+    listener_row,
+    message_row,
+    shown,
+    topic_row,
+)
 from brook.queue import Brook
 
 Links = Mapping[str, Callable[[Row], str]]  # where a column's cells lead to
 
+PAGES = ("topics", "groups", "clients", "listeners", "alerts", "settings", "metrics")
 SECONDS = 60.0
 MESSAGES = 50
 
@@ -19,12 +35,13 @@ div.wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0 }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8885; vertical-align: top }
 td { max-width: 40rem; overflow-wrap: anywhere }
+td form { display: inline }
 """
 
 
 def page(title: str, *parts: str) -> str:
     """Parts are HTML already; the title is not."""
-    links = "".join(f'<a href="/{name}">{name}</a>' for name in ("topics", "groups", "clients", "metrics"))
+    links = "".join(f'<a href="/{name}">{name}</a>' for name in PAGES)
     meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     head = f"{meta}<title>{escape(title)} - Brook</title>"
     body = f"<nav>{links}</nav><h1>{escape(title)}</h1>{''.join(parts)}"
@@ -36,13 +53,33 @@ def topics_page(mq: Brook) -> str:
     return page("Topics", table(rows, {"topic": lambda row: f"/topic?{urlencode({'name': row['topic']})}"}))
 
 
-def groups_page(mq: Brook) -> str:
+def groups_page(mq: Brook, secret: str) -> str:
     rows = [group_row(state) for state in mq.group_states()]
-    return page("Groups", table(rows, {"dead": lambda row: f"/dead?{urlencode({'group': row['group']})}"}))
+    links: Links = {"dead": lambda row: f"/dead?{urlencode({'group': row['group']})}"}
+    return page("Groups", table(rows, links), _reset_form(rows, secret) if rows else "")
 
 
 def clients_page(mq: Brook) -> str:
     return page("Clients", table([client_row(state) for state in mq.client_states()]))
+
+
+def listeners_page(mq: Brook) -> str:
+    return page("Listeners", table([listener_row(state) for state in mq.listener_states()]))
+
+
+def alerts_page(mq: Brook) -> str:
+    return page("Alerts", table([alert_row(alert) for alert in mq.alerts()]))
+
+
+def settings_page(mq: Brook, secret: str) -> str:
+    """Each with a field for another value."""
+
+    def change(row: Row) -> str:
+        field = f'<input name="value" aria-label="{escape(row["setting"])}" value="{escape(json.dumps(row["value"]))}">'
+        return _form("change", secret, {"name": row["setting"]}, f"{field} <button>change</button>")
+
+    rows = [{"setting": name, "value": value} for name, value in vars(mq.settings).items()]
+    return page("Settings", "<p>As JSON; nothing is the default.</p>", table(rows, acts=change))
 
 
 def topic_page(mq: Brook, name: str, key: str, tag: str) -> str:
@@ -70,28 +107,64 @@ def trace_page(mq: Brook, topic: str, offset: int) -> str:
 
 
 def dead_page(mq: Brook, group: str, secret: str) -> str:
-    """With a button each to replay and to drop; secret: what shows that a form is ours."""
+    """With a button each to replay and to drop, one or all."""
+
+    def act(row: Row) -> str:
+        return _buttons({"group": group, "topic": row["topic"], "offset": str(row["offset"])}, secret, "")
+
     rows = [dead_row(letter) for letter in mq.dead(group)]
-    forms = "".join(
-        f'<form method="post" action="/{act}"><input type="hidden" name="group" value="{escape(group)}">'
-        f'<input type="hidden" name="secret" value="{escape(secret)}"><button>{act} all</button></form>'
-        for act in ("replay", "drop")
+    return page(
+        f"Dead letters of {group}", table(rows, acts=act), _buttons({"group": group}, secret, " all") if rows else ""
     )
-    return page(f"Dead letters of {group}", table(rows), forms if rows else "")
 
 
-def table(rows: Sequence[Row], links: Links | None = None) -> str:
+def table(rows: Sequence[Row], links: Links | None = None, acts: Callable[[Row], str] | None = None) -> str:
+    """acts: HTML for the end of a row."""
     if not rows:
         return "<p>nothing</p>"
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in rows[0])
-    lines = ["".join(f"<td>{_cell(name, row, links or {})}</td>" for name in row) for row in rows]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    end = "" if acts is None else "<th></th>"
+    body = "".join(f"<tr>{_line(row, links or {}, acts)}</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{head}{end}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _line(row: Row, links: Links, acts: Callable[[Row], str] | None) -> str:
+    cells = "".join(f"<td>{_cell(name, row, links)}</td>" for name in row)
+    return cells if acts is None else f"{cells}<td>{acts(row)}</td>"
 
 
 def _cell(name: str, row: Row, links: Links) -> str:
     text = escape(shown(name, row[name]))
     return f'<a href="{escape(links[name](row))}">{text}</a>' if name in links else text
+
+
+def _form(act: str, secret: str, fields: Mapping[str, str], inside: str) -> str:
+    hidden = "".join(
+        f'<input type="hidden" name="{name}" value="{escape(value)}">'
+        for name, value in {**fields, "secret": secret}.items()
+    )
+    return f'<form method="post" action="/{act}">{hidden}{inside}</form>'
+
+
+def _buttons(fields: Mapping[str, str], secret: str, which: str) -> str:
+    """For dead letters."""
+    acts = ("replay", "drop")
+    return " ".join(_form(act, secret, fields, f"<button>{act}{which}</button>") for act in acts)
+
+
+def _reset_form(rows: Sequence[Row], secret: str) -> str:
+    groups, topics = ({row[name]: None for row in rows} for name in ("group", "topic"))
+    inside = (
+        f'<label>Group <select name="group">{_options(groups)}</select></label> '
+        f'<label>Topic <select name="topic"><option value="">all</option>{_options(topics)}</select></label> '
+        '<label>To <input name="to" required placeholder="earliest, latest, an offset or a time" size="32"></label> '
+        "<button>reset</button>"
+    )
+    return f"<h2>Go on from another place</h2>{_form('reset', secret, {}, inside)}"
+
+
+def _options(names: Iterable[str]) -> str:
+    return "".join(f'<option value="{escape(name)}">{escape(name)}</option>' for name in names)
 
 
 def _trace_link(topic: str, offset: int) -> str:

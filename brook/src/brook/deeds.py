@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
+from brook.entering import json_value, position
 from brook.model import DeadLetter, MessageId
 from brook.queue import Brook
 
@@ -21,6 +22,18 @@ def drop(mq: Brook, fields: Fields) -> str:
     return _with_letters(mq, fields, mq.drop_dead)
 
 
+def reset(mq: Brook, fields: Fields) -> str:
+    """In the topic that the form names, or in all."""
+    mq.reset(fields["group"], position(fields["to"]), [fields["topic"]] if fields["topic"] else None)
+    return "/groups"
+
+
+def change(mq: Brook, fields: Fields) -> str:
+    """Nothing: back to the default."""
+    mq.set(fields["name"], json_value(fields["value"] or "null"))
+    return "/settings"
+
+
 def _with_letters(mq: Brook, fields: Fields, act: Callable[[str, Letters], int]) -> str:
     """The one that the form names, or all that there are now: what dies meanwhile is not asked for."""
     group = fields["group"]
@@ -36,4 +49,9 @@ def _all_dead(mq: Brook, group: str) -> list[DeadLetter]:
     return mq.dead(group, sum(state.dead for state in mq.group_states() if state.group == group))
 
 
-DEEDS: Mapping[str, Callable[[Brook, Fields], str]] = {"/replay": replay, "/drop": drop}
+DEEDS: Mapping[str, Callable[[Brook, Fields], str]] = {
+    "/replay": replay,
+    "/drop": drop,
+    "/reset": reset,
+    "/change": change,
+}

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from brook.alerts import Alert
 from brook.model import DeadLetter, Message
-from brook.states import ClientState, Delivery, GroupState, TopicState
+from brook.states import ClientState, Delivery, GroupState, ListenerState, TopicState
 
 Row = Mapping[str, Any]
 
@@ -24,6 +25,15 @@ def group_row(state: GroupState) -> Row:
 
 def client_row(state: ClientState) -> Row:
     return asdict(state)
+
+
+def listener_row(state: ListenerState) -> Row:
+    return {**asdict(state), "lag": state.lag}
+
+
+def alert_row(alert: Alert) -> Row:
+    row = asdict(alert)
+    return {"at": row.pop("at"), **row}
 
 
 def dead_row(letter: DeadLetter) -> Row:

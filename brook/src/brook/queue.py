@@ -16,6 +16,7 @@ from typing import Self, get_args
 
 from brook.administration import Administration, require, require_position
 from brook.alerts import Alert, Alerts
+from brook.attendance import Attendance
 from brook.broadcast import Listener, Listening, Progress
 from brook.checks import is_text
 from brook.consumer import Consumer, Manner
@@ -75,8 +76,9 @@ class Brook(Administration):
             unless_opened.pop_all()
         self._consumers: list[Consumer | Listening] = []
         self._receiver = Receiver(store, self._topics, self._settings, client=self.client, clock=clock)
-        self._alerts = Alerts(on_alert, lambda: self.settings.alert_url)
-        self._upkeep = Upkeep(store, self._settings, self.client, clock)
+        self._alerts = Alerts(on_alert, lambda: self.settings.alert_url, store.add_alert)
+        self._attendance = Attendance(store, self.client, clock)
+        self._upkeep = Upkeep(store, self._settings, self.client, clock, self._attendance)
         commit = GroupCommit(lambda runs: store.append(runs, clock()), short_name(self.client))
         self._sender = Sender(commit, Packer(self._topics, self._settings))
 
@@ -283,7 +285,11 @@ class Brook(Administration):
         """
         require_position("start", start)
         names = self._named(topics)
-        return Listener(self._store, self._topics, names, Progress(None if state is None else Path(state)), start)
+        progress = Progress(None if state is None else Path(state))
+        listener = Listener(self._store, self._topics, names, progress, start)
+        self._attendance.add(listener)
+        self._upkeep.start()
+        return listener
 
     def listener(
         self,

@@ -11,7 +11,7 @@ import hmac
 import ipaddress
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from brook import console
-from brook.deeds import DEEDS
+from brook.deeds import DEEDS, Fields
 from brook.errors import BadSetting, BrookError
 from brook.queue import Brook
 
@@ -32,6 +32,23 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
+}
+
+
+# By path: of the queue, the token for forms, and the fields of the address.
+_PAGES: Mapping[str, Callable[[Brook, str, Fields], str]] = {
+    "/": lambda mq, _, fields: console.topics_page(mq),
+    "/topics": lambda mq, _, fields: console.topics_page(mq),
+    "/groups": lambda mq, token, fields: console.groups_page(mq, token),
+    "/clients": lambda mq, _, fields: console.clients_page(mq),
+    "/listeners": lambda mq, _, fields: console.listeners_page(mq),
+    "/alerts": lambda mq, _, fields: console.alerts_page(mq),
+    "/settings": lambda mq, token, fields: console.settings_page(mq, token),
+    "/topic": lambda mq, _, fields: console.topic_page(
+        mq, fields["name"], fields.get("key", ""), fields.get("tag", "")
+    ),
+    "/trace": lambda mq, _, fields: console.trace_page(mq, fields["topic"], int(fields["offset"])),
+    "/dead": lambda mq, token, fields: console.dead_page(mq, fields["group"], token),
 }
 
 
@@ -103,25 +120,14 @@ class _Handler(BaseHTTPRequestHandler):
         except (KeyError, ValueError):
             return _error(400, "the address is not whole")
 
-    def _get(self, path: str, fields: dict[str, str]) -> Answer:
-        mq = self.server.mq
-        if path in ("/", "/topics"):
-            return Answer(200, console.topics_page(mq))
-        if path == "/groups":
-            return Answer(200, console.groups_page(mq))
-        if path == "/clients":
-            return Answer(200, console.clients_page(mq))
-        if path == "/topic":
-            return Answer(200, console.topic_page(mq, fields["name"], fields.get("key", ""), fields.get("tag", "")))
-        if path == "/trace":
-            return Answer(200, console.trace_page(mq, fields["topic"], int(fields["offset"])))
-        if path == "/dead":
-            return Answer(200, console.dead_page(mq, fields["group"], self.server.token))
+    def _get(self, path: str, fields: Fields) -> Answer:
         if path == "/metrics":
-            return Answer(200, mq.metrics(), "text/plain")
-        return _error(404, "there is no such page")
+            return Answer(200, self.server.mq.metrics(), "text/plain")
+        if path not in _PAGES:
+            return _error(404, "there is no such page")
+        return Answer(200, _PAGES[path](self.server.mq, self.server.token, fields))
 
-    def _post(self, path: str, fields: dict[str, str]) -> Answer:
+    def _post(self, path: str, fields: Fields) -> Answer:
         if not self.server.knows(fields.get("secret", "")):
             return _error(403, "the form is not ours")
         if path not in DEEDS:

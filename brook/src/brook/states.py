@@ -42,6 +42,30 @@ class ClientState:
 
 
 @dataclass(frozen=True, slots=True)
+class ListenerState:
+    """How far a listener is in a topic, as it last told."""
+
+    client: str
+    listener: int  # of those of the client
+    topic: str
+    next: int  # the first offset that it is not done with
+    end: int  # the offset that the topic's next message will have
+    seen: float  # when it told, seconds of the wall clock
+    dead: bool  # the process certainly is no more
+
+    @property
+    def lag(self) -> int:
+        return self.end - self.next
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCount:
+    group: str
+    kind: str
+    count: int  # ever
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """One time that a message was handed out."""
 

@@ -141,6 +141,28 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (client, group_id)
         ) {_TABLE}""",
     ),
+    (
+        # How far listeners are, which they tell now and then.
+        f"""CREATE TABLE IF NOT EXISTS brook_listener (
+            client VARCHAR(700) NOT NULL,
+            listener INT NOT NULL, -- of those of the client
+            topic INT NOT NULL,
+            next BIGINT NOT NULL,
+            seen DOUBLE NOT NULL,
+            PRIMARY KEY (client, listener, topic)
+        ) {_TABLE}""",
+        # The last alerts of each group and kind.
+        f"""CREATE TABLE IF NOT EXISTS brook_alert (
+            group_id INT NOT NULL,
+            kind VARCHAR(10) NOT NULL, -- slow, timeout, dead or lost
+            nth BIGINT NOT NULL, -- from 1 on, and never again: the last tells how many there were
+            client VARCHAR(700) NOT NULL,
+            thread LONGTEXT NOT NULL,
+            text LONGTEXT NOT NULL,
+            told DOUBLE NOT NULL,
+            PRIMARY KEY (group_id, kind, nth)
+        ) {_TABLE}""",
+    ),
 )
 
 HAS_SCHEMA = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'brook_schema'"

@@ -150,6 +150,28 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE id = old.place >> 44 AND next < old.place + old.count - (id << 44);
         END""",
     ),
+    (
+        # How far listeners are, which they tell now and then.
+        """CREATE TABLE brook_listener (
+            client TEXT NOT NULL,
+            listener INTEGER NOT NULL, -- of those of the client
+            topic INTEGER NOT NULL,
+            next INTEGER NOT NULL,
+            seen REAL NOT NULL,
+            PRIMARY KEY (client, listener, topic)
+        ) WITHOUT ROWID""",
+        # The last alerts of each group and kind.
+        """CREATE TABLE brook_alert (
+            group_id INTEGER NOT NULL,
+            kind TEXT NOT NULL, -- slow, timeout, dead or lost
+            nth INTEGER NOT NULL, -- from 1 on, and never again: the last tells how many there were
+            client TEXT NOT NULL,
+            thread TEXT NOT NULL,
+            text TEXT NOT NULL,
+            told REAL NOT NULL, -- seconds of the wall clock
+            PRIMARY KEY (group_id, kind, nth)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 # Is this a database of ours already?

@@ -329,6 +329,34 @@ BEAT = "REPLACE INTO brook_client (client, group_id, threads, seen) VALUES (?, ?
 
 LEAVE = "DELETE FROM brook_client WHERE client = ?"
 
+ADD_LISTENER = "INSERT INTO brook_listener (client, listener, topic, next, seen) VALUES (?, ?, ?, ?, ?)"
+
+DROP_LISTENERS = "DELETE FROM brook_listener WHERE client = ?"
+
+LISTENER_STATES = """
+    SELECT l.client, l.listener, t.name, l.next, e.next, l.seen
+    FROM brook_listener l JOIN brook_topic t ON t.id = l.topic JOIN brook_end e ON e.topic = l.topic
+    ORDER BY l.client, l.listener, t.name
+"""
+
+LAST_ALERT = "SELECT coalesce(max(nth), 0) FROM brook_alert WHERE group_id = ? AND kind = ?"
+
+ADD_ALERT = """
+    INSERT INTO brook_alert (group_id, kind, nth, client, thread, text, told) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+
+DROP_ALERTS = "DELETE FROM brook_alert WHERE group_id = ? AND kind = ? AND nth <= ?"
+
+ALERTS = """
+    SELECT a.kind, g.name, a.client, a.thread, a.text, a.told FROM brook_alert a JOIN brook_group g ON g.id = a.group_id
+    ORDER BY a.told DESC, a.nth DESC LIMIT ?
+"""
+
+ALERT_COUNTS = """
+    SELECT g.name, a.kind, max(a.nth) FROM brook_alert a JOIN brook_group g ON g.id = a.group_id
+    GROUP BY g.name, a.kind ORDER BY g.name, a.kind
+"""
+
 TOPIC_STATES = f"""
     WITH stored AS (
         SELECT place >> {OFFSET_BITS} AS topic, sum(count) AS count, sum(bytes) AS bytes, min(sent) AS oldest,

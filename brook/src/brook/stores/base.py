@@ -31,10 +31,13 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
+from brook.alerts import Alert
 from brook.claiming import Range, Setback
 from brook.model import Claimed, Position, Rule
 from brook.packing import Piece, Run
-from brook.states import ClientState, GroupState, TopicState, Trace
+from brook.states import AlertCount, ClientState, GroupState, ListenerState, TopicState, Trace
+
+KEPT_ALERTS = 100
 
 
 class ClaimRequest(NamedTuple):
@@ -61,6 +64,12 @@ class Waiting(NamedTuple):
 
     offset: int
     due: float
+
+
+class ListenerPlace(NamedTuple):
+    listener: int  # of those of its client
+    topic: int
+    next: int  # the first offset that it is not done with
 
 
 class Cleaned(NamedTuple):
@@ -166,6 +175,12 @@ class Store(Writer, Protocol):
     def beat(self, client: str, group: str, threads: int, now: float) -> None:
         """Say that the client is there, consuming for the group."""
 
+    def tell_listeners(self, client: str, places: Collection[ListenerPlace], now: float) -> None:
+        """Say where all of the client's listeners are."""
+
+    def add_alert(self, alert: Alert) -> None:
+        """Keep it; of each group and kind the last KEPT_ALERTS stay."""
+
     def lag(self, group: str) -> int:
         """How many messages of its topics the group is not done with: new, claimed or waiting for a retry."""
 
@@ -205,6 +220,15 @@ class Store(Writer, Protocol):
 
     def client_states(self) -> list[ClientState]:
         """All clients that have said that they are there, or have something in flight."""
+
+    def listener_states(self) -> list[ListenerState]:
+        """All listeners that have told where they are, in each of their topics."""
+
+    def alerts(self, limit: int) -> list[Alert]:
+        """Those that are kept, the newest first."""
+
+    def alert_counts(self) -> list[AlertCount]:
+        """Of each group and kind, also those that are kept no more."""
 
     def trace(self, topic: int, offset: int) -> Trace:
         """What is known of a message."""

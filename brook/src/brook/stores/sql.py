@@ -8,13 +8,14 @@ locked by those alone who lock nothing else.
 import math
 from collections.abc import Callable, Collection, Sequence
 
+from brook.alerts import Alert
 from brook.claiming import Range, Setback
 from brook.model import Claimed, Position, Rule
 from brook.packing import Piece
 from brook.sql import statements as sql
-from brook.states import ClientState, GroupState, TopicState, Trace
+from brook.states import AlertCount, ClientState, GroupState, ListenerState, TopicState, Trace
 from brook.stores import claims, labels, offers, retention, watching, writing
-from brook.stores.base import ClaimRequest, Cleaned, Death, Waiting
+from brook.stores.base import ClaimRequest, Cleaned, Death, ListenerPlace, Waiting
 from brook.stores.places import (
     offset_at,
     read_ranges,
@@ -26,8 +27,8 @@ from brook.stores.places import (
 )
 from brook.stores.session import PAGE, Database, Result, Session
 
-LOOK_EVERY = 1.0  # seconds, at most, between two looks for what has no place yet
 _ALL_PLACES = (0, (1 << 63) - 1)
+LOOK_EVERY = 1.0  # seconds, at most, between two looks for what has no place yet
 
 
 class SqlStore:
@@ -131,11 +132,18 @@ class SqlStore:
         def leave(db: Session) -> None:
             db.change(sql.EXPIRE_ALL_OF, (client,))
             db.change(sql.LEAVE, (client,))
+            db.change(sql.DROP_LISTENERS, (client,))
 
         self._database.write(leave)
 
     def beat(self, client: str, group: str, threads: int, now: float) -> None:
         self._database.write(lambda db: db.change(sql.BEAT, (client, offers.find_group(db, group).id, threads, now)))
+
+    def tell_listeners(self, client: str, places: Collection[ListenerPlace], now: float) -> None:
+        self._database.write(lambda db: watching.tell_listeners(db, client, places, now))
+
+    def add_alert(self, alert: Alert) -> None:
+        self._database.write(lambda db: watching.add_alert(db, alert))
 
     def lag(self, group: str) -> int:
         rows = self._look(lambda db: db.rows(sql.LAG, {"group_id": offers.find_group(db, group).id}))
@@ -195,6 +203,15 @@ class SqlStore:
 
     def client_states(self) -> list[ClientState]:
         return self._database.read(watching.client_states)
+
+    def listener_states(self) -> list[ListenerState]:
+        return self._look(watching.listener_states)
+
+    def alerts(self, limit: int) -> list[Alert]:
+        return [Alert(*found) for found in self._database.read(lambda db: db.rows(sql.ALERTS, (limit,)))]
+
+    def alert_counts(self) -> list[AlertCount]:
+        return [AlertCount(*found) for found in self._database.read(lambda db: db.rows(sql.ALERT_COUNTS))]
 
     def trace(self, topic: int, offset: int) -> Trace:
         return self._look(lambda db: watching.trace(db, topic, offset))

@@ -1,11 +1,15 @@
 """Watching: what the tables say of topics, clients and messages."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
+from brook.alerts import Alert
 from brook.identity import is_dead
 from brook.sql import statements as sql
-from brook.states import ClientState, Delivery, TopicState, Trace
+from brook.states import ClientState, Delivery, ListenerState, TopicState, Trace
+from brook.stores.base import KEPT_ALERTS, ListenerPlace
+from brook.stores.offers import lock_group
 from brook.stores.places import to_place
 from brook.stores.session import Session, row
 
@@ -24,6 +28,26 @@ def client_states(db: Session) -> list[ClientState]:
         ClientState(client, group, threads, seen, claimed, since, is_dead(client))
         for client, group, threads, seen, claimed, since in rows
     ]
+
+
+def listener_states(db: Session) -> list[ListenerState]:
+    rows = db.rows(sql.LISTENER_STATES)
+    return [
+        ListenerState(client, listener, topic, next_offset, end, seen, is_dead(client))
+        for client, listener, topic, next_offset, end, seen in rows
+    ]
+
+
+def tell_listeners(db: Session, client: str, places: Collection[ListenerPlace], now: float) -> None:
+    db.change(sql.DROP_LISTENERS, (client,))
+    db.change(sql.ADD_LISTENER, *[(client, *place, now) for place in places])
+
+
+def add_alert(db: Session, alert: Alert) -> None:
+    these = lock_group(db, alert.group).id, alert.kind
+    ((last,),) = db.rows(sql.LAST_ALERT, these)
+    db.change(sql.ADD_ALERT, (*these, last + 1, alert.client, alert.thread, alert.text, alert.at))
+    db.change(sql.DROP_ALERTS, (*these, last + 1 - KEPT_ALERTS))
 
 
 def trace(db: Session, topic: int, offset: int) -> Trace:

@@ -1,9 +1,13 @@
 """Positions, resets, looks, retention, states and traces."""
 
+from collections.abc import Sequence
+
+from brook.alerts import Alert
 from brook.claiming import Range, Setback
 from brook.errors import UnknownGroup, UnknownTopic
 from brook.packing import pack
-from brook.states import ClientState, GroupState, TopicState
+from brook.states import AlertCount, ClientState, GroupState, ListenerState, TopicState
+from brook.stores.base import KEPT_ALERTS, ListenerPlace
 from brook.testing import tools
 from brook.testing.tools import CLIENT, NOW, OTHER, Check, Open
 
@@ -183,6 +187,48 @@ def states_tell_what_is_where(open_one: Open) -> None:
     assert [state.client for state in store.client_states()] == [tools.dead(CLIENT)], "who has gone is still there"
 
 
+def listeners_are_seen(open_one: Open) -> None:
+    store = open_one()
+    a, b = tools.create(store, "a", "b")
+    store.append(tools.run(a, 5), NOW)
+    gone = tools.dead(CLIENT)
+    store.tell_listeners(OTHER, [ListenerPlace(1, a, 2), ListenerPlace(1, b, 0), ListenerPlace(2, a, 5)], NOW)
+    store.tell_listeners(gone, [ListenerPlace(1, a, 0)], NOW)
+    store.tell_listeners(OTHER, [ListenerPlace(1, a, 4), ListenerPlace(1, b, 0)], NOW + 1)
+    states = {(state.client, state.topic): state for state in store.listener_states()}
+    assert states == {
+        (OTHER, "a"): ListenerState(OTHER, 1, "a", 4, 5, NOW + 1, False),
+        (OTHER, "b"): ListenerState(OTHER, 1, "b", 0, 0, NOW + 1, False),
+        (gone, "a"): ListenerState(gone, 1, "a", 0, 5, NOW, True),
+    }, "not where each of them told last that it is"
+    assert len(store.listener_states()) == 3, "a listener that is no more is still there"
+    store.hand_back(OTHER)
+    assert [state.client for state in store.listener_states()] == [gone], "who has gone is still there"
+
+
+def the_last_alerts_are_kept_and_all_are_counted(open_one: Open) -> None:
+    store = open_one()
+    for group in ("g", "other"):
+        store.subscribe(group, None, "earliest")
+
+    def add(alerts: Sequence[Alert]) -> None:
+        for each in alerts:
+            store.add_alert(each)
+
+    many = [Alert("lost", "g", CLIENT, "x", f"{n}", NOW + n) for n in range(KEPT_ALERTS + 2)]
+    tools.in_threads([lambda: add(many[::2]), lambda: add(many[1::2])])
+    slow = Alert("slow", "other", CLIENT, "x", "slow", NOW + 1e6)
+    store.add_alert(slow)
+    kept = store.alerts(1000)
+    assert kept[0] == slow and store.alerts(1) == [slow], "not the newest first"
+    assert len(kept) == KEPT_ALERTS + 1, "more are kept than should be, or fewer"
+    assert set(kept[1:]) <= set(many), "not as they were told"
+    counts = [AlertCount("g", "lost", KEPT_ALERTS + 2), AlertCount("other", "slow", 1)]
+    assert store.alert_counts() == counts, "not all are counted"
+    with tools.raises(UnknownGroup):
+        store.add_alert(Alert("slow", "nobody", CLIENT, "x", "slow", NOW))
+
+
 def a_trace_tells_what_became_of_a_message(open_one: Open) -> None:
     store = open_one()
     (topic,) = tools.create(store, "t")
@@ -217,6 +263,8 @@ CHECKS: tuple[Check, ...] = (
     retention_by_size_leaves_the_newest,
     groups_go_on_behind_what_is_gone,
     states_tell_what_is_where,
+    listeners_are_seen,
+    the_last_alerts_are_kept_and_all_are_counted,
     a_trace_tells_what_became_of_a_message,
     deliveries_go_with_their_messages,
 )
