@@ -143,6 +143,13 @@ class ForgetsWhatIsLostTwice(SqliteStore):
         return super().claim(request)
 
 
+class WantsAll(SqliteStore):
+    """Whatever a message's tags are."""
+
+    def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
+        super().subscribe(group, topics, start, **{**options, "tags": None})
+
+
 class HandsBackAll(SqliteStore):
     def hand_back(self, client: str) -> None:
         for each in (CLIENT, OTHER):
@@ -313,6 +320,7 @@ DEFECTS: dict[str, type[Store]] = {
     "what_is_put_off_leaves_the_rest": AlwaysFinished,
     "dead_letters_are_kept_replayed_and_dropped": ForgetsTheDead,
     "what_kills_its_clients_dies_in_the_end": NeverGivesUp,
+    "what_a_group_does_not_want_does_not_die": WantsAll,
     "an_ordered_group_has_one_claim_per_topic": NoOrder,
     "group_options_stay_until_changed": ForgetsOptions,
     "positions_are_found": NoTimes,

@@ -102,6 +102,20 @@ def test_without_creating(url: str) -> None:
     Brook(url, create=False).close()
 
 
+def test_what_cannot_be_opened_keeps_no_connection(url: str, maria: MariaDb, database: str) -> None:
+    """Even if the error is kept."""
+    with pytest.raises(NoQueue) as no_queue:
+        Brook(url, create=False)
+    Brook(url).close()
+    maria.ask(f"DROP TABLE {database}.brook_setting")
+    with pytest.raises(StoreFailed) as no_settings:
+        Brook(url)
+    assert no_queue and no_settings
+    left = f"SELECT id FROM information_schema.processlist WHERE db = '{database}'"
+    while maria.ask(left):  # the server takes a moment to see that they are closed
+        threading.Event().wait(0.002)
+
+
 def test_a_removed_queue_is_gone(url: str, maria: MariaDb, database: str) -> None:
     with closing(maria.connect(database)) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE brookish (id INT)")

@@ -68,17 +68,17 @@ def take(claims: Iterable[tuple[Source, Range]], limit: int) -> Iterator[tuple[S
 
 def without(ranges: Iterable[Range], gone: Iterable[Range]) -> list[Range]:
     """What is left of the ranges."""
-    left = list(ranges)
-    for cut in gone:
-        left = [part for each in left for part in _parts_outside(each, cut)]
-    return left
+    cuts = sorted(gone)
+    return [part for each in ranges for part in _parts_outside(each, cuts)]
 
 
-def _parts_outside(whole: Range, cut: Range) -> Iterator[Range]:
-    inside = whole.overlap(cut)
-    if inside is None:
+def _parts_outside(whole: Range, cuts: Sequence[Range]) -> Iterator[Range]:
+    """cuts: in their order, so that each leaves what is before it alone."""
+    for cut in cuts:
+        if inside := whole.overlap(cut):
+            before, rest = whole.split(inside.first - whole.first)
+            _, whole = rest.split(inside.messages)
+            if before.messages:
+                yield before
+    if whole.messages:
         yield whole
-        return
-    before, rest = whole.split(inside.first - whole.first)
-    _, after = rest.split(inside.messages)
-    yield from (part for part in (before, after) if part.messages)

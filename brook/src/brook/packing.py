@@ -115,6 +115,11 @@ def pick(piece: Piece, wanted: Sequence[bool]) -> Iterator[Piece]:
         index = end
 
 
+def tagged(piece: Piece, tags: frozenset[str]) -> Iterator[Piece]:
+    """The parts of the piece whose messages have one of the tags."""
+    return pick(piece, [extra is not None and not tags.isdisjoint(extra[1]) for extra in piece.all_extras])
+
+
 def _run(topic: int, bodies: Sequence[Body], sizes: list[int], extras: Sequence[Extra | None]) -> Run:
     return Run(
         topic,

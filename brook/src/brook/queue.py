@@ -70,7 +70,10 @@ class Brook(Administration):
         require(patience >= 0, "patience", patience, "a number of seconds from 0 on")
         self.client = new_client_id(client)
         store = open_store(url, durability=durability, patience=patience, create=create)
-        super().__init__(store, Topics(store), LiveSettings(store, overrides, clock), clock)
+        with contextlib.ExitStack() as unless_opened:
+            unless_opened.callback(store.close)
+            super().__init__(store, Topics(store), LiveSettings(store, overrides, clock), clock)
+            unless_opened.pop_all()
         self._consumers: list[Consumer | Listening] = []
         self._receiver = Receiver(store, self._topics, self._settings, client=self.client, clock=clock)
         self._alerts = Alerts(on_alert, lambda: self.settings.alert_url, store.add_alert)

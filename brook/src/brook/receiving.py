@@ -1,12 +1,12 @@
 """From claims to batches: what a group is handed, what it passes over, and how a batch ends."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from brook.errors import LeaseLost
 from brook.model import Batch, Claimed, Message
-from brook.packing import Extra, Piece, pick
+from brook.packing import Piece, pick, tagged
 from brook.retrying import behind, refused
 from brook.settings import LiveSettings
 from brook.sharing import Outcome, Sharing
@@ -112,7 +112,7 @@ class Receiver:
         if claimed and claimed.ordered:
             claimed, pieces = self._let_wait(claimed, pieces)
         if claimed and claimed.tags:
-            pieces = [part for piece in pieces for part in _tagged(piece, frozenset(claimed.tags))]
+            pieces = [part for piece in pieces for part in tagged(piece, frozenset(claimed.tags))]
         return Batch(wanted.group, claimed, tuple(pieces), self._topics.names)
 
     def _let_wait(self, claimed: Claimed, pieces: Sequence[Piece]) -> tuple[Claimed, Sequence[Piece]]:
@@ -135,11 +135,3 @@ class Receiver:
                 f"{batch.claimed.messages - held} of {batch.claimed.messages} messages of group {batch.group!r} "
                 f"have gone to others after {self._settings.now.lease} s: renew() in time, or open with a longer lease"
             )
-
-
-def _tagged(piece: Piece, tags: frozenset[str]) -> Iterator[Piece]:
-    return pick(piece, [_has_one(extra, tags) for extra in piece.all_extras])
-
-
-def _has_one(extra: Extra | None, tags: frozenset[str]) -> bool:
-    return extra is not None and not tags.isdisjoint(extra[1])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from brook.claiming import Range, Setback, without
 from brook.errors import UnknownTopic
 from brook.model import Claimed, Position
+from brook.packing import tagged
 from brook.sql import statements as sql
 from brook.stores.base import ClaimRequest
 from brook.stores.dealing import Share, deal
@@ -24,7 +25,7 @@ from brook.stores.offers import (
     receipts,
     take_stock,
 )
-from brook.stores.places import offset_at, to_place, topic_bounds
+from brook.stores.places import offset_at, read_ranges, to_place, topic_bounds
 from brook.stores.session import Row, Select, Session
 
 ABANDONED = "handed out {} times and never acked: its clients died or let the lease run out"
@@ -174,11 +175,21 @@ def _bury_exhausted(db: Session, group: Group, offer: Offer, request: ClaimReque
     for receipt, each in offer.lost:
         if each.attempts >= limit:
             cause = ABANDONED.format(each.attempts)
-            _log_part(db, receipt, each, "dead", cause, request.now)
+            died = [Setback(part, None, cause) for part in _wanted(db, group, each)]
+            for setback in died:
+                _log_part(db, receipt, setback.range, "dead", cause, request.now)
             db.change(sql.DROP_CLAIM, (receipt, to_place(each.topic, each.first)))
             db.change(sql.DROP_EMPTY_RECEIPT, (receipt,))
-            add_setbacks(db, group.id, [Setback(each, None, cause)], request.now)
+            add_setbacks(db, group.id, died, request.now)
     return offer._replace(lost=[(receipt, each) for receipt, each in offer.lost if each.attempts < limit])
+
+
+def _wanted(db: Session, group: Group, claimed: Range) -> list[Range]:
+    """What of it the group has tags for: its clients never saw the rest."""
+    if not group.tags:
+        return [claimed]
+    parts = [part for piece in read_ranges(db, [claimed]) for part in tagged(piece, frozenset(group.tags))]
+    return [claimed._replace(first=part.first, messages=part.messages) for part in parts]
 
 
 def _log_part(db: Session, receipt: int, part: Range, outcome: str, cause: str, now: float) -> None:

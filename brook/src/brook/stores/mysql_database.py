@@ -74,9 +74,11 @@ class MysqlDatabase:
         self.clustered = False
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
-        collation = self._examine(durability)
-        self._migrate(collation, create)
-        self.queue = str(self.read(lambda db: db.rows(sql.QUEUE))[0][0])
+        with contextlib.ExitStack() as unless_opened:
+            unless_opened.callback(self.close)
+            self._migrate(self._examine(durability), create)
+            self.queue = str(self.read(lambda db: db.rows(sql.QUEUE))[0][0])
+            unless_opened.pop_all()
 
     def write(self, work: Callable[[Session], Result], size: int = SMALL) -> Result:
         return self.write_and_tell(work)[0]

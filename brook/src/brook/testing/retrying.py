@@ -1,6 +1,7 @@
 """Refusals, retries, dead letters and order."""
 
 from brook.claiming import Range, Setback
+from brook.packing import pack
 from brook.stores.base import Death, Waiting
 from brook.testing import tools
 from brook.testing.tools import CLIENT, LEASE, NOW, OTHER, Check, Open
@@ -89,6 +90,19 @@ def what_kills_its_clients_dies_in_the_end(open_one: Open) -> None:
     assert [(d.range.first, d.range.attempts) for d in store.dead("g", 9)] == [(0, 3), (1, 3)], "it is not dead"
 
 
+def what_a_group_does_not_want_does_not_die(open_one: Open) -> None:
+    store = open_one()
+    (topic,) = tools.create(store, "t")
+    tags: list[tuple[str, ...]] = [("us",), ("eu",), (), ("us", "eu"), ("eu",)]
+    store.append(pack(topic, [b"body"] * 5, [(None, some, {}) for some in tags]), NOW)
+    store.subscribe("g", None, "earliest", tags=["eu"])
+    tools.receive(store, client=tools.dead(CLIENT), limit=5)
+    assert tools.claim(store, tools.request()._replace(max_attempts=1)) is None, "handed out once too often"
+    assert [d.range.first for d in store.dead("g", 9)] == [1, 3, 4], "not those that have one of the group's tags"
+    assert [d.outcome for d in store.trace(topic, 3).deliveries] == ["dead"], "not what became of it"
+    assert store.lag("g") == 0, "what nobody wants must be over"
+
+
 def an_ordered_group_has_one_claim_per_topic(open_one: Open) -> None:
     store = open_one()
     a, b = tools.create(store, "a", "b")
@@ -115,5 +129,6 @@ CHECKS: tuple[Check, ...] = (
     what_is_put_off_leaves_the_rest,
     dead_letters_are_kept_replayed_and_dropped,
     what_kills_its_clients_dies_in_the_end,
+    what_a_group_does_not_want_does_not_die,
     an_ordered_group_has_one_claim_per_topic,
 )
