@@ -264,6 +264,14 @@ class NobodyLeaves(SqliteStore):
         pass
 
 
+class KeepsDeliveries(SqliteStore):
+    """Those of what was deleted too."""
+
+    def trace(self, topic: int, offset: int) -> Trace:
+        self._before = getattr(self, "_before", {})
+        return self._before.setdefault(offset, super().trace(topic, offset))
+
+
 class AllListenersAreOne(SqliteStore):
     def tell_listeners(self, client: str, places: Collection[ListenerPlace], now: float) -> None:
         super().tell_listeners(OTHER, places, now)
@@ -272,14 +280,6 @@ class AllListenersAreOne(SqliteStore):
 class CountsWhatIsKept(SqliteStore):
     def alert_counts(self) -> list[AlertCount]:
         return [dataclasses.replace(each, count=min(each.count, KEPT_ALERTS)) for each in super().alert_counts()]
-
-
-class KeepsDeliveries(SqliteStore):
-    """Those of what was deleted too."""
-
-    def trace(self, topic: int, offset: int) -> Trace:
-        self._before = getattr(self, "_before", {})
-        return self._before.setdefault(offset, super().trace(topic, offset))
 
 
 class ForgetsDeliveries(SqliteStore):
