@@ -64,6 +64,7 @@ def test_urls() -> None:
 @pytest.mark.parametrize(
     "url",
     ["mysql://h/q", "mysql://u:secret@h", "mysql://u:secret@h:x/q", "mysql://u@h/q?a=b", "mysql://u@h/q?ca=c",
+     f"mysql://u:secret@{'h' * 64}.com/q",
      "mysql://u:secret@h:65536/q", "mysql://u:secret@[::1/q", "mysql://u:secret@h/q%00r", "mysql://u@h/q?redis=::1"],
 )  # fmt: skip
 def test_wrong_urls(url: str) -> None:
@@ -92,6 +93,21 @@ def test_strangers(maria: MariaDb, database: str, url: str) -> None:
     Brook(url).close()
     with Brook(url.replace("root@", "reader:r@")) as mq, pytest.raises(AccessDenied, match="command denied"):
         mq.create_topics(["t"])
+
+
+def test_a_listener_that_may_only_read(
+    maria: MariaDb, database: str, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It listens; that it is there it cannot tell, which is said once."""
+    maria.ask(f"GRANT SELECT ON {database}.* TO 'listener'@'%' IDENTIFIED BY 'r'")
+    with Brook(url) as mq:
+        mq.send("t", b"x")
+    with Brook(url.replace("root@", "listener:r@"), auto_create=False) as mq:
+        listener = mq.listen("t", start="earliest")
+        for _ in range(2):
+            mq._upkeep.step()
+        assert listener.receive().bodies == [b"x"]
+    assert caplog.text.count("this client's listeners are not seen") == 1
 
 
 def test_without_creating(url: str) -> None:

@@ -35,7 +35,7 @@ div.wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0 }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8885; vertical-align: top }
 td { max-width: 40rem; overflow-wrap: anywhere }
-td form { display: inline }
+td form { display: inline; white-space: nowrap }
 """
 
 
@@ -72,14 +72,16 @@ def alerts_page(mq: Brook) -> str:
 
 
 def settings_page(mq: Brook, secret: str) -> str:
-    """Each with a field for another value."""
+    """Each in a field, to be changed."""
+    settings = vars(mq.settings)
 
     def change(row: Row) -> str:
-        field = f'<input name="value" aria-label="{escape(row["setting"])}" value="{escape(json.dumps(row["value"]))}">'
-        return _form("change", secret, {"name": row["setting"]}, f"{field} <button>change</button>")
+        name, value = row["setting"], json.dumps(settings[row["setting"]])
+        field = f'<input name="value" size="40" aria-label="{escape(name)}" value="{escape(value)}">'
+        return _form("change", secret, {"name": name}, f"{field} <button>change</button>")
 
-    rows = [{"setting": name, "value": value} for name, value in vars(mq.settings).items()]
-    return page("Settings", "<p>As JSON; nothing is the default.</p>", table(rows, acts=change))
+    table_of_all = table([{"setting": name} for name in settings], acts=change)
+    return page("Settings", "<p>Values are JSON; an empty field means the default.</p>", table_of_all)
 
 
 def topic_page(mq: Brook, name: str, key: str, tag: str) -> str:

@@ -73,9 +73,17 @@ def _options(parts: SplitResult, url: str) -> Mapping[str, str]:
 
 def _host(text: str, default: int, url: str) -> tuple[str, int]:
     found = _HOST.fullmatch(text)
-    if found is None or int(found["port"] or default) > _LAST_PORT:
+    if found is None or not _can_be_looked_up(found["name"]) or int(found["port"] or default) > _LAST_PORT:
         raise BadUrl(f"{_shown(url)}: {text!r} is no host with a port: {_MYSQL_FORM}")
     return found["ipv6"] or found["name"], int(found["port"] or default)
+
+
+def _can_be_looked_up(name: str | None) -> bool:
+    """Its parts may have 63 characters."""
+    try:
+        return bool((name or "::").encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def _split(url: object) -> SplitResult:

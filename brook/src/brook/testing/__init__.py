@@ -10,10 +10,11 @@ import contextlib
 from collections.abc import Callable
 
 from brook.stores.base import Store
-from brook.testing import claiming, looking, retrying, sending, sharing
+from brook.testing import claiming, looking, retrying, sending, sharing, watching
 from brook.testing.tools import Check
 
-CHECKS: tuple[Check, ...] = (*sending.CHECKS, *claiming.CHECKS, *sharing.CHECKS, *retrying.CHECKS, *looking.CHECKS)
+_PARTS = (sending, claiming, sharing, retrying, looking, watching)
+CHECKS: tuple[Check, ...] = tuple(check for part in _PARTS for check in part.CHECKS)
 
 
 def check_store(make: Callable[[str], Store]) -> None:
