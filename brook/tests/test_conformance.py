@@ -261,6 +261,13 @@ class DeletesOthersInstead(SqliteStore):
         return super().clean(topic, 2, before, excess, runs=runs)
 
 
+class PassesOverWhatStays(SqliteStore):
+    def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
+        cleaned = super().clean(topic, first, before, excess, runs=runs)
+        self._database.write(lambda db: db.change("UPDATE brook_progress SET next = 9 WHERE next < 9", ()))
+        return cleaned
+
+
 class SkipsTooFar(SqliteStore):
     def skip_deleted(self, group: str) -> None:
         super().reset(group, None, "latest")
@@ -331,6 +338,7 @@ DEFECTS: dict[str, type[Store]] = {
     "settings_are_kept": KeepsSettingsToItself,
     "retention_spares_what_is_in_flight": DeletesWhatIsInFlight,
     "retention_by_size_leaves_the_newest": DeletesOthersInstead,
+    "groups_pass_over_nothing_that_stays": PassesOverWhatStays,
     "groups_go_on_behind_what_is_gone": SkipsTooFar,
     "states_tell_what_is_where": NobodyLeaves,
     "listeners_are_seen": AllListenersAreOne,

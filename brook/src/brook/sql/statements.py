@@ -275,8 +275,8 @@ DROP_RUN = "DELETE FROM brook_run WHERE place = ?"
 
 DROP_BODY = "DELETE FROM brook_body WHERE id = ?"
 
-# Groups that are not there yet go on behind what was deleted.
-PASS_OVER = "UPDATE brook_progress SET next = :next WHERE topic = :topic AND next < :next"
+# Groups that have come to what was deleted, and no further, go on behind it.
+PASS_OVER = "UPDATE brook_progress SET next = :next WHERE topic = :topic AND next >= :offset AND next < :next"
 
 # The first run that is whole and holds a place, or a later one.
 NEXT_WHOLE_RUN = """

@@ -32,16 +32,21 @@ def clean(db: Session, topic: int, first: int, before: float, excess: int, runs:
     gaps = _gaps(to_place(topic, first), stay, passed)
     db.change(sql.DROP_DELIVERIES, *gaps)
     db.change(sql.CUT_DELIVERIES, *gaps)
+    db.change(sql.PASS_OVER, *gaps)
     labels.drop(db, topic, passed)
     _, following = topic_and_offset(passed)
-    db.change(sql.PASS_OVER, {"topic": topic, "next": following})
     return Cleaned(messages, size, following if passed == rows[-1][0] + rows[-1][1] else None)
 
 
 def _gaps(first: int, stay: Sequence[tuple[int, int]], end: int) -> list[dict[str, int]]:
     """What is not there any more from one place to another: what lies between the runs that stay."""
     begins, ends = [first, *(end for _, end in stay)], [*(begin for begin, _ in stay), end]
-    return [{"first": begin, "end": end} for begin, end in zip(begins, ends, strict=True) if begin < end]
+    return [_gap(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
+
+
+def _gap(begin: int, end: int) -> dict[str, int]:
+    (topic, offset), (_, following) = topic_and_offset(begin), topic_and_offset(end)
+    return {"first": begin, "end": end, "topic": topic, "offset": offset, "next": following}
 
 
 def _in_flight(db: Session, first: int, end: int) -> list[tuple[int, int]]:
