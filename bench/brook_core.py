@@ -13,12 +13,11 @@ import itertools
 import os
 import sqlite3
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from contests import Contest, hold
+from contests import Contest, hold, in_threads
 
 from brook import Brook, Outgoing, Run
 
@@ -152,28 +151,6 @@ def bare_one_by_one(path: Path, seconds: float, threads: int) -> float:
         return send
 
     return in_threads(seconds, threads, new_sender)
-
-
-def in_threads(seconds: float, threads: int, new_sender: Callable[[], Callable[[], object]]) -> float:
-    """Messages a second of threads that each send one after the other."""
-    counts, ready = [0] * threads, threading.Barrier(threads + 1)
-
-    def work(thread: int) -> None:
-        send = new_sender()
-        ready.wait()
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            send()
-            counts[thread] += 1
-
-    workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
-    for worker in workers:
-        worker.start()
-    ready.wait()
-    begin = time.perf_counter()
-    for worker in workers:
-        worker.join()
-    return sum(counts) / (time.perf_counter() - begin)
 
 
 def contests(seconds: float, backlog: int) -> list[Contest[Path]]:

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "brook" / "tests"))
 
 import pymysql
 import redis
-from contests import Contest, hold
+from contests import Contest, hold, in_threads
 from servers import HOST, MariaDb, Redis, free_ports
 
 from brook import Brook, Message
@@ -68,26 +68,6 @@ Left: TypeAlias = Any  # messages that no handler has had, a multiprocessing.Val
 Client: TypeAlias = Callable[[Place, int, Left], None]  # with batches of so many
 
 
-def in_threads(seconds: float, new_sender: Callable[[], Callable[[], object]]) -> float:
-    """Messages a second of PRODUCERS threads, each of which sends one after the other."""
-    counts, ready = [0] * PRODUCERS, threading.Barrier(PRODUCERS)
-
-    def work(thread: int) -> None:
-        send = new_sender()
-        ready.wait()
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            send()
-            counts[thread] += 1
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(PRODUCERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / seconds
-
-
 def sketch_by_redis(place: Place, seconds: float) -> float:
     def new_sender() -> Callable[[], object]:
         db, offsets = place.connect(), redis.Redis(HOST, place.redis_port)
@@ -99,7 +79,7 @@ def sketch_by_redis(place: Place, seconds: float) -> float:
 
         return send
 
-    return in_threads(seconds, new_sender)
+    return in_threads(seconds, PRODUCERS, new_sender)
 
 
 def sketch_by_row(place: Place, seconds: float) -> float:
@@ -114,13 +94,13 @@ def sketch_by_row(place: Place, seconds: float) -> float:
 
         return send
 
-    return in_threads(seconds, new_sender)
+    return in_threads(seconds, PRODUCERS, new_sender)
 
 
 def brook_produce(place: Place, seconds: float, options: str = "") -> float:
     with Brook(place.url + options) as mq:
         mq.create_topics(["t"])
-        return in_threads(seconds, lambda: lambda: mq.send("t", BODY))
+        return in_threads(seconds, PRODUCERS, lambda: lambda: mq.send("t", BODY))
 
 
 def brook_produce_with_redis(place: Place, seconds: float) -> float:

@@ -2,6 +2,8 @@
 
 import itertools
 import statistics
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Generic, NamedTuple, TypeVar
@@ -33,3 +35,25 @@ def _line(contest: Contest[Where], rates: dict[str, list[float]]) -> str:
         return line
     ratio = statistics.median(a / b for a, b in zip(rates[name], rates[against], strict=True))
     return f"{line}  {ratio:5.2f} x {against}" + (f" (wanted {wanted})" if wanted else "")
+
+
+def in_threads(seconds: float, threads: int, new_sender: Callable[[], Callable[[], object]]) -> float:
+    """Messages a second of threads that each send one after the other."""
+    counts, ready = [0] * threads, threading.Barrier(threads + 1)
+
+    def work(thread: int) -> None:
+        send = new_sender()
+        ready.wait()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            send()
+            counts[thread] += 1
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+    for worker in workers:
+        worker.start()
+    ready.wait()
+    begin = time.perf_counter()
+    for worker in workers:
+        worker.join()
+    return sum(counts) / (time.perf_counter() - begin)
