@@ -1,6 +1,7 @@
 """What tests share. With CI=true nothing may be skipped: a machine that lacks something is a failure."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +18,9 @@ from ackworth.broker.redis_streams import RedisStreams
 # How long an example takes says more of what else the machine does than of us.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# A shell has what it starts in the background ignore SIGINT, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from ackworth.pipeline.session import Session
