@@ -123,7 +123,6 @@ def test_a_power_cut_with_full_durability(conduct: Callable[..., Told], own_moun
     told = conduct("faults=[{kind: power-cut, at: 50%, down: 50ms}]", "workload.consume=after")
     assert_nothing_lost(told, 60_000)
     assert told.marks("fault") == told.marks("ready") == ["power-cut"]
-    assert len(told.ids("outcome")) < 60_000  # what was in flight was never answered
 
 
 def test_a_power_cut_without_syncing_loses(conduct: Callable[..., Told], own_mounts: None) -> None:
@@ -227,13 +226,13 @@ def test_a_disk_that_fills_up_stops_the_trial_in_good_order(
 
 
 class Spoiler(Silent):
-    """Overwrites the database as soon as a phase has begun."""
+    """Overwrites the database as soon as the drain has begun."""
 
-    def __init__(self, directory: Path, phase: str) -> None:
-        self._directory, self._phase = directory, phase
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
 
     def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
-        for file in self._directory.glob("nodes/*/data/brook.db*") if phase == self._phase else ():
+        for file in self._directory.glob("nodes/*/data/brook.db*") if phase == "drain" else ():
             with file.open("r+b") as open_file:  # not truncated: part of it is mapped, and its readers would get SIGBUS
                 open_file.write(b"not a database any more" * 1000)
 
@@ -242,20 +241,20 @@ def test_consumers_that_cannot_read_are_no_loss(
     conduct: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 1.0)
-    told = conduct("workload.consume=after", "workload.drain.quiet=3s", reporter=Spoiler(tmp_path / "trial", "drain"))
+    told = conduct("workload.consume=after", "workload.drain.quiet=3s", reporter=Spoiler(tmp_path / "trial"))
     assert not told.end.drained
     assert "the consumers could not read" in told.end.problems[0]
 
 
 def test_producers_that_cannot_send_do_not_try_for_ever(
-    conduct: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 1.0)
-    told = conduct(
-        "workload.phases=[{name: send, duration: 60s, rate: 1000}]", reporter=Spoiler(tmp_path / "trial", "send")
-    )
+    monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 0.5)
+    never_well = property(lambda worker: "nobody answers", lambda worker, text: None)
+    monkeypatch.setattr("ackworth.run.crew.Worker.trouble", never_well)
+    told = conduct("workload.phases=[{name: send, duration: 60s, rate: 1000}]")
     assert not told.end.drained
-    assert "the producers could not send" in told.end.problems[0]
+    assert told.end.problems == ("the producers could not send for 0.5 s: nobody answers",)
 
 
 class Filler(Silent):
