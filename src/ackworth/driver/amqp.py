@@ -10,7 +10,7 @@ say which message it is about, nor what became of those before it.
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -28,7 +28,16 @@ from ackworth.driver.codec.amqp import (
 )
 from ackworth.driver.codec.amqp_receiving import TAG_WIDTH, Block, Census, Deliveries
 from ackworth.driver.codec.amqp_sending import CONFIRM_BYTES, Publishes, Unconfirmed, confirms
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered, joined
+from ackworth.driver.contract import (
+    Address,
+    Answers,
+    ConnectionLost,
+    Incoming,
+    Outgoing,
+    answered,
+    closed_if_it_fails,
+    joined,
+)
 from ackworth.driver.matrix import Matrix, stacked
 from ackworth.driver.wire import Deadline, lost_if, reach
 from ackworth.model.outcome import Outcome
@@ -90,7 +99,7 @@ class _Connection:
         self.data = b""  # what has come and is not read yet
         self._beat = float("inf")
         self._heard = self._spoke = time.monotonic()
-        with self.closed_if_it_fails(), _amqp_or_lost():
+        with closed_if_it_fails(self), _amqp_or_lost():
             self._open(address)
 
     def _open(self, address: Address) -> None:
@@ -143,14 +152,6 @@ class _Connection:
             raise ConnectionLost(f"no heartbeat for {2 * self._beat:g} s", _BROKE)
         return bool(more)
 
-    @contextlib.contextmanager
-    def closed_if_it_fails(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
-
     def close(self) -> None:
         self.wire.close()
 
@@ -174,7 +175,7 @@ _NOTHING = answered(np.empty(0, np.int64), Outcome.UNKNOWN)
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
-        with self._connection.closed_if_it_fails():
+        with closed_if_it_fails(self._connection):
             self._connection.ask([write.SELECT_CONFIRMS], Method.CONFIRM_SELECT_OK)
         self._publishes = Publishes(address["exchange"], topics, self._connection.frame_max)
         self._unconfirmed = Unconfirmed()
@@ -238,7 +239,7 @@ class Receiver:
         self._census = Census(len(topics), time.monotonic())
         each = max(16, _UNACKNOWLEDGED // len(topics))
         consumes = (write.consume(name, f"{i:0{TAG_WIDTH}d}") for i, name in enumerate(self._queues))
-        with self._connection.closed_if_it_fails():
+        with closed_if_it_fails(self._connection):
             self._connection.ask([write.prefetch(each)], Method.BASIC_QOS_OK)
             self._connection.send(b"".join(consumes))
 

@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered
+from ackworth.driver.contract import (
+    Address,
+    Answers,
+    ConnectionLost,
+    Incoming,
+    Int64s,
+    Outgoing,
+    answered,
+    closed_if_it_fails,
+)
 from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
 from ackworth.model.errors import Unavailable
 from ackworth.model.outcome import Outcome
@@ -113,10 +122,8 @@ class Listener:
     def __init__(self, address: Address, topics: Sequence[str], group: str, consumer: int) -> None:
         self._queue, ids = _enter(address, f"listener-{consumer}", consumer, topics)
         self._index = _index(ids)
-        with _or_lost(), contextlib.ExitStack() as undo:
-            undo.callback(self._queue.close)
+        with _or_lost(), closed_if_it_fails(self._queue):
             self._listener = self._queue.listen(list(topics), start="earliest")
-            undo.pop_all()
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         with _or_lost():
@@ -178,13 +185,13 @@ def _open(address: Address, name: str, number: int = 0, *, create: bool = True) 
 
 def _enter(address: Address, name: str, number: int, topics: Sequence[str]) -> tuple[Brook, list[int]]:
     """A queue, and the ids that it knows the topics by. Raises ConnectionLost."""
-    with _or_lost(), contextlib.ExitStack() as undo:
-        queue = undo.enter_context(_open(address, name, number))
-        known = queue.topics()
-        if missing := set(topics) - known.keys():
-            raise ConnectionLost(f"the topic {min(missing)} is not there, or not there again yet", _FAILED)
-        undo.pop_all()
-        return queue, [known[topic] for topic in topics]
+    with _or_lost():
+        queue = _open(address, name, number)
+        with closed_if_it_fails(queue):
+            known = queue.topics()
+            if missing := set(topics) - known.keys():
+                raise ConnectionLost(f"the topic {min(missing)} is not there, or not there again yet", _FAILED)
+            return queue, [known[topic] for topic in topics]
 
 
 def _runs(batch: Outgoing, topics: Int64s) -> Iterator[Run]:

@@ -14,9 +14,10 @@ whatever is not in it is `unknown`. A connection that breaks raises ConnectionLo
 counts all that was in flight as unknown, and connects anew.
 """
 
+import contextlib
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -36,6 +37,20 @@ class ConnectionLost(Exception):
     def __init__(self, text: str, reason: int) -> None:
         super().__init__(text)
         self.reason = reason
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+@contextlib.contextmanager
+def closed_if_it_fails(connection: Closable) -> Iterator[None]:
+    """While it is being made ready: nobody else has it yet, who could close it."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from ackworth.driver.codec import jetstream
 from ackworth.driver.codec.columns import Names
 from ackworth.driver.codec.nats import BadFrame, Control, Messages, Reader, Status, command, publish
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered
+from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Outgoing, answered, closed_if_it_fails
 from ackworth.driver.matrix import stacked
 from ackworth.driver.wire import Deadline, InFlight, Wire, lost_if
 from ackworth.model.outcome import Outcome
@@ -95,11 +95,8 @@ class _Connection:
         self._pings = 0  # that are not answered
         self._end: ConnectionLost | None = None  # why the server closes the connection
         self.server: dict[str, Any] = {}  # what it says of itself, before anything else
-        try:
+        with closed_if_it_fails(self):
             self._greet(address)
-        except BaseException:
-            self.close()
-            raise
 
     def _greet(self, address: Address) -> None:
         deadline = Deadline(_ANSWER_WITHIN)
@@ -244,11 +241,8 @@ class Receiver:
         self._answer_by = Deadline(0)
         self._held: list[Messages] = []  # what was received and is not acknowledged
         self.told_empty = False
-        try:
+        with closed_if_it_fails(self._connection):
             self._connection.ask(f"$JS.API.CONSUMER.INFO.{self._group}")
-        except BaseException:
-            self._connection.close()
-            raise
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         deadline = Deadline(wait)

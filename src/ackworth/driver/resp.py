@@ -15,7 +15,17 @@ import numpy as np
 
 from ackworth.driver.codec.redis_streams import Deliveries, Entries, appends
 from ackworth.driver.codec.resp import BadReply, Error, Part, Value, bulk, command, count_strings, parse
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered, joined
+from ackworth.driver.contract import (
+    Address,
+    Answers,
+    ConnectionLost,
+    Incoming,
+    Int64s,
+    Outgoing,
+    answered,
+    closed_if_it_fails,
+    joined,
+)
 from ackworth.driver.matrix import stacked
 from ackworth.driver.wire import Deadline, lost_if, reach
 from ackworth.model.outcome import Outcome
@@ -85,16 +95,13 @@ class _Connection:
 
     def __init__(self, address: Address) -> None:
         self.wire = reach(address, _BROKE)
-        try:
+        with closed_if_it_fails(self):
             *greeted, said = self.ask([*_greeting(address), command("PING")])
             for answer in greeted:
                 if isinstance(answer, Error):
                     raise ConnectionLost(answer.text, _UNCLEAR)
             if said != b"PONG":
                 raise ConnectionLost(said.text if isinstance(said, Error) else "no PONG", _UNCLEAR)
-        except BaseException:
-            self.close()
-            raise
 
     def ask(self, commands: Sequence[bytes]) -> list[Value]:
         """The answers to a few commands. Raises ConnectionLost."""

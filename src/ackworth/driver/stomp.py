@@ -14,7 +14,16 @@ import numpy as np
 
 from ackworth.driver.codec.columns import BatchWriter, Names, are_digits, between, numbers
 from ackworth.driver.codec.stomp import BadFrame, Frames, Reader, frame
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Incoming, Int64s, Outgoing, answered
+from ackworth.driver.contract import (
+    Address,
+    Answers,
+    ConnectionLost,
+    Incoming,
+    Int64s,
+    Outgoing,
+    answered,
+    closed_if_it_fails,
+)
 from ackworth.driver.matrix import stacked
 from ackworth.driver.wire import Deadline, InFlight, lost_if, reach
 from ackworth.model.outcome import Outcome
@@ -89,12 +98,9 @@ class _Connection:
         self.wire = reach(address, _BROKE)
         self._reader = Reader()
         greeting = {"accept_version": "1.2", "host": address["host"], "heart_beat": "0,0"}
-        try:
+        with closed_if_it_fails(self):
             self.wire.send(frame("CONNECT", **greeting, **_login(address)))
             self.server = self._await(b"CONNECTED", 1, _ANSWER_WITHIN)[-1].value(b"server")
-        except BaseException:
-            self.close()
-            raise
 
     def frames(self, wait: float) -> list[Frames]:
         """What has come; waits at most so many seconds for it. Raises ConnectionLost."""

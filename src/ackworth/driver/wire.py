@@ -10,7 +10,16 @@ from functools import cache
 
 import numpy as np
 
-from ackworth.driver.contract import Address, Answers, ConnectionLost, Int64s, Outgoing, answered, joined
+from ackworth.driver.contract import (
+    Address,
+    Answers,
+    ConnectionLost,
+    Int64s,
+    Outgoing,
+    answered,
+    closed_if_it_fails,
+    joined,
+)
 from ackworth.driver.matrix import Matrix
 
 CONNECT_WITHIN = 5.0
@@ -138,11 +147,8 @@ class Wire:
 def reach(address: Address, broke: int) -> Wire:
     """A connection on which nothing was said yet, with TLS if the address says so. Raises ConnectionLost."""
     wire = Wire(address, broke)
-    try:
+    with closed_if_it_fails(wire):
         wire.secure()
-    except BaseException:
-        wire.close()
-        raise
     return wire
 
 
