@@ -37,9 +37,8 @@ def change(mq: Brook, fields: Fields) -> str:
 def _with_letters(mq: Brook, fields: Fields, act: Callable[[str, Letters], int]) -> str:
     """The one that the form names, or all that there are now: what dies meanwhile is not asked for."""
     group = fields["group"]
-    letters: Letters = _all_dead(mq, group)
-    if "offset" in fields:
-        letters = [MessageId(fields["topic"], int(fields["offset"]))]
+    named = "offset" in fields
+    letters: Letters = [MessageId(fields["topic"], int(fields["offset"]))] if named else _all_dead(mq, group)
     for begin in range(0, len(letters), STEP):
         act(group, letters[begin : begin + STEP])
     return f"/dead?{urlencode({'group': group})}"
