@@ -55,6 +55,10 @@ class Writer:
     def processes(self) -> list[int]:
         return holders(self.folder)
 
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -86,6 +90,27 @@ def test_what_was_not_synced_is_gone(disk: Disk, writer: Writer) -> None:
     assert (disk.mount_point / "synced").read_bytes() == b"x" * 100_000
     left = disk.mount_point / "not-synced"
     assert not left.exists() or left.stat().st_size == 0
+
+
+@dataclass
+class Leaver(Writer):
+    """Gives up its files after it was listed, and before it is stopped: it is listed once."""
+
+    listed: int = 0
+
+    def processes(self) -> list[int]:
+        self.listed += 1
+        return [self._process.pid] if self.listed == 1 else []
+
+
+def test_one_that_gave_up_its_files_just_before_does_not_stand_still_for_ever(disk: Disk) -> None:
+    leaver = Leaver(disk.mount_point)
+    leaver.start()
+    try:
+        POWER_CUT.strike(leaver, disk)
+        assert leaver.ended
+    finally:
+        leaver.stop()
 
 
 def test_kill_alone_loses_nothing_of_it(disk: Disk, writer: Writer) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -37,6 +38,8 @@ workload:
   phases: [{name: send, messages: 60_000}]
 """
 
+FOR_A_MINUTE = "workload.phases=[{name: send, duration: 60s, rate: 1000}]"
+
 Ids = set[tuple[int, int]]
 
 
@@ -66,11 +69,15 @@ class Told:
         return [row["name"] for row in self.rows("mark") if row["what"] == what]
 
 
-def is_ours(pid: int) -> bool:
+def is_ours(pid: int, module: bytes = b"ackworth.") -> bool:
     try:
-        return b"ackworth." in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return module in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+
+
+def is_worker(pid: int) -> bool:
+    return is_ours(pid, b"ackworth.load.worker")
 
 
 @pytest.fixture
@@ -250,11 +257,28 @@ def test_producers_that_cannot_send_do_not_try_for_ever(
     conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 0.5)
-    never_well = property(lambda worker: "nobody answers", lambda worker, text: None)
-    monkeypatch.setattr("ackworth.run.crew.Worker.trouble", never_well)
-    told = conduct("workload.phases=[{name: send, duration: 60s, rate: 1000}]")
+    monkeypatch.setattr("ackworth.run.crew.Worker.trouble", "nobody answers")
+    told = conduct(FOR_A_MINUTE)
     assert not told.end.drained
     assert told.end.problems == ("the producers could not send for 0.5 s: nobody answers",)
+
+
+class Freezer(Silent):
+    """Stops a worker as soon as something was sent."""
+
+    def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
+        if sent:
+            os.kill(min(pid for pid in descendants(os.getpid()) if is_worker(pid)), signal.SIGSTOP)
+
+
+def test_a_worker_that_stands_still_is_noticed(conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackworth.run.crew.SILENT_FOR", 2.0)
+    monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 1.0)
+    told = conduct(FOR_A_MINUTE, "workload.consume=after", reporter=Freezer())
+    assert not told.end.drained
+    (problem,) = told.end.problems
+    assert problem.startswith("the producers could not send for 1 s: producers-")
+    assert problem.endswith(" has said nothing for 2 s")
 
 
 class Filler(Silent):

@@ -105,6 +105,18 @@ def stop_and_wait(pids: Iterable[int], seconds: float = 10) -> None:
     wait_until(lambda: all(states(pid) <= set("TtDZX") for pid in pids), seconds, f"stopping {pids}")
 
 
+def stop_all(processes: Callable[[], list[int]]) -> list[int]:
+    """Stop what there is, again and again, for what was forked meanwhile; returns all that were stopped.
+
+    One that gave up its files just before it was stopped is no longer listed, and would stand still for ever.
+    """
+    stopped: list[int] = []
+    while pids := [pid for pid in processes() if pid not in stopped]:
+        stop_and_wait(pids)
+        stopped += pids
+    return stopped
+
+
 def kill_all(processes: Callable[[], list[int]]) -> None:
     """Kill what there is, again and again, for what was forked meanwhile."""
     while pids := processes():

@@ -4,7 +4,7 @@ import signal
 
 from ackworth.broker.contract import Node
 from ackworth.broker.disk import Disk
-from ackworth.broker.process import send, stop_and_wait
+from ackworth.broker.process import send, stop_all
 from ackworth.fault.contract import Mend
 
 
@@ -18,9 +18,8 @@ class Pause:
         return None
 
     def strike(self, node: Node, disk: Disk | None) -> Mend:
-        pids = node.processes()
-        stop_and_wait(pids)
-        return lambda: send(pids, signal.SIGCONT)
+        stopped = stop_all(node.processes)
+        return lambda: send(stopped, signal.SIGCONT)
 
 
 FAULT = Pause()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ackworth.broker.contract import Node
 from ackworth.broker.disk import Disk, why_not
-from ackworth.broker.process import kill_and_wait, stop_and_wait
+from ackworth.broker.process import kill_and_wait, stop_all
 from ackworth.fault.contract import Mend
 from ackworth.model.errors import Unavailable
 
@@ -38,21 +38,13 @@ class PowerCut:
             raise Unavailable(f"node {node.name} has no disk of its own, so its power cannot be cut")
         descriptor = open_own_mount(disk.mount_point)
         try:
-            _stop_all(node)
+            stopped = stop_all(node.processes)
             fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, struct.pack("I", _NOLOGFLUSH))
-            kill_and_wait(node.processes())
+            kill_and_wait(stopped)
         finally:
             os.close(descriptor)
         disk.unmount()
         return disk.mount
-
-
-def _stop_all(node: Node) -> None:
-    """Also what was forked while the others were being stopped."""
-    stopped: list[int] = []
-    while (pids := node.processes()) != stopped:
-        stop_and_wait(pids)
-        stopped = pids
 
 
 def open_own_mount(path: Path) -> int:

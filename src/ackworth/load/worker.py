@@ -3,11 +3,11 @@
     python -m ackworth.load.worker
 
 Its order is the first line on its standard input. It dies with the conductor (parent-death signal), and
-says in a line on its standard output that it is `up`, and from then on whenever it has become `ready`,
-`idle` (its consumers asked, and there was nothing), or has got into `trouble` with the broker. Producers
-wait for a second line, the time that their schedule counts from. It stops gracefully at SIGTERM, and
-ends by itself when its producers have nothing left to send. Exit code 0 means that it did what it was
-told; what went wrong stands in its last line on stderr.
+says in a line on its standard output that it is `up`, and from then on, every second and whenever it
+changes, that it is `ready`, `idle` (its consumers asked, and there was nothing), or in `trouble` with the
+broker. Producers wait for a second line, the time that their schedule counts from. It stops gracefully at
+SIGTERM, and ends by itself when its producers have nothing left to send. Exit code 0 means that it did what
+it was told; what went wrong stands in its last line on stderr.
 """
 
 import ctypes
@@ -112,7 +112,7 @@ def produce(order: Order, clock: Clock | None = None) -> None:
     print("up", flush=True)  # noqa: T201
     start = int(sys.stdin.readline())
     producers = [_producer(order, driver, clock, start, *entry) for entry in order.producers or ()]
-    tell = _Teller()
+    tell = _Teller(clock)
     while not all(p.finished for p in producers):
         for producer in producers:
             producer.stopping = stop()
@@ -129,7 +129,7 @@ def consume(order: Order, clock: Clock | None = None) -> None:
     driver = contract.load(order.driver)
     stop = _stop_at_sigterm()
     consumers = [_consumer(order, driver, clock, *entry) for entry in order.consumers or ()]
-    tell = _Teller()
+    tell = _Teller(clock)
     while not stop():
         busy = [c.step(0) for c in consumers]
         tell([c.trouble for c in consumers], idle=all(c.idle for c in consumers))
@@ -212,16 +212,18 @@ def _sizes(order: Order, producer: int, first: int) -> Callable[[int], contract.
 
 
 class _Teller:
-    """Tells the conductor how it goes, whenever that changes."""
+    """Tells the conductor how it goes, whenever that changes, and every second: who says nothing stands still."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._told = ""
+        self._again_at = 0
 
     def __call__(self, troubles: Sequence[str | None], *, idle: bool) -> None:
         trouble = next((text for text in troubles if text is not None), None)
         state = f"trouble {trouble}".splitlines()[0] if trouble is not None else "idle" if idle else "ready"
-        if state != self._told:
-            self._told = state
+        if state != self._told or self._clock.now() >= self._again_at:
+            self._told, self._again_at = state, self._clock.now() + SECOND
             print(state, flush=True)  # noqa: T201
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ackworth.load.worker import ENVIRONMENT, Order
@@ -16,6 +16,7 @@ from ackworth.model.errors import AckworthError
 # A worker finishes what is in flight before it ends.
 _GRACE = 40.0
 UP_WITHIN = 60.0
+SILENT_FOR = 30.0  # a worker says every second that it is there, unless the broker keeps it
 
 
 class WorkerFailed(AckworthError):
@@ -28,13 +29,21 @@ class Worker:
     order: Order
     process: subprocess.Popen[str]
     log: Path
-    trouble: str | None = "it has only just been started"  # why it cannot do its work; None if it can
+    heard_at: float = field(default_factory=time.monotonic)
+    said: str | None = "it has only just been started"  # why it cannot do its work; None if it can
     up: bool = False  # it has loaded all it needs, and hears signals
     idle: bool = False  # its consumers asked for messages, and there were none
 
     @property
     def running(self) -> bool:
         return self.process.poll() is None
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps it from its work; one that stands still cannot say so itself."""
+        if time.monotonic() - self.heard_at > SILENT_FOR:
+            return f"{self.name} has said nothing for {SILENT_FOR:g} s"
+        return self.said
 
     def processes(self) -> list[int]:
         """As a node has them: faults strike workers too."""
@@ -53,7 +62,7 @@ class Worker:
         while line := self.process.stdout.readline():
             word, _, rest = line.strip().partition(" ")
             self.up, self.idle = True, word == "idle"
-            self.trouble = rest if word == "trouble" else None
+            self.heard_at, self.said = time.monotonic(), rest if word == "trouble" else None
         code = self.process.poll()
         if code not in (None, 0):
             raise WorkerFailed(f"{self.name} ended with {_code(code)}: {self.last_words()}")
