@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ackworth.driver.contract import Answers, Driver, Incoming, Outgoing, Sender
+from ackworth.driver.contract import Answers, ConnectionLost, Driver, Incoming, Outgoing, Sender
 from ackworth.load.body import Bodies
 from ackworth.testing import drivers
 from ackworth.testing.drivers import TOPICS
@@ -23,6 +23,16 @@ def all_answers(sender: Sender, count: int) -> list[Answers]:
         found.append(sender.answers(drivers.PATIENCE))
         assert len(found[-1]), "no answer in time"
     return found
+
+
+def until_lost(sender: Sender) -> tuple[dict[int, int], ConnectionLost]:
+    """The outcome of each seq that was answered until the connection was lost, and how it was."""
+    found: list[Answers] = []
+    while True:
+        try:
+            found.append(sender.answers(drivers.PATIENCE))
+        except ConnectionLost as lost:
+            return outcomes([*found, lost.answers]), lost
 
 
 def outcomes(found: list[Answers]) -> dict[int, int]:

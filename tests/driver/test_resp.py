@@ -18,7 +18,7 @@ from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 from ackworth.testing.nodes import Running, fresh_addresses, running
 from tests.driver import scripted
-from tests.driver.messages import all_answers, batch, body, reasons, seqs
+from tests.driver.messages import all_answers, batch, body, reasons, seqs, until_lost
 
 
 @pytest.fixture
@@ -172,6 +172,22 @@ def test_a_broken_connection_is_lost(says: Says, words: bytes, reason: str) -> N
             sender.answers(drivers.PATIENCE)
     assert resp.REASONS[lost.value.reason] == reason
     sender.close()
+
+
+def test_what_was_acked_before_the_end_is_acked(says: Says) -> None:
+    sender = resp.Sender(says(ACK * 2 + b"what?\r\n"), TOPICS, 0)
+    sender.send(batch(0, 3))
+    found, lost = until_lost(sender)
+    assert found == dict.fromkeys(range(2), Outcome.ACKED) and "cannot begin with" in str(lost)
+    sender.close()
+
+
+def test_a_stream_that_was_not_asked_for_is_no_topic(says: Says) -> None:
+    foreign = b"*1\r\n*2\r\n$7\r\nforeign\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nb\r\n$1\r\nx\r\n"
+    receiver = resp.Receiver(says(foreign), TOPICS, GROUPS[0], 0)
+    with pytest.raises(ConnectionLost, match="foreign is no topic"):
+        receiver.receive(10, drivers.PATIENCE)
+    receiver.close()
 
 
 @pytest.mark.parametrize("words", [b"*1\r\n*2\r\n$1\r\n", b"-NOGROUP none\r\n", b"*1\r\n:7\r\n", b"+OK\r\n"])

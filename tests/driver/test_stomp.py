@@ -23,7 +23,7 @@ from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 from ackworth.testing.nodes import Running, running
 from tests.conftest import had
 from tests.driver import scripted
-from tests.driver.messages import all_answers, batch, body, outcomes, reasons, seqs
+from tests.driver.messages import all_answers, batch, body, outcomes, reasons, seqs, until_lost
 
 
 @pytest.fixture(scope="module")
@@ -195,13 +195,19 @@ def test_whatever_else_it_says_is_unknown(says: Says) -> None:
         assert reasons(stomp, all_answers(sender, 1)) == {(Outcome.UNKNOWN, "an error that may mean anything")}
 
 
-def test_what_was_acked_before_the_end_is_acked(says: Says) -> None:
-    words = receipt(0) + receipt(1) + b"ERROR\nmessage:stopped\n\n\0"
-    with contextlib.closing(stomp.Sender(says(words), TOPICS, 0)) as sender:
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        (b"ERROR\nmessage:stopped\n\n\0", "stopped"),
+        (b"RECEIPT\nreceipt-id:what\n\n\0", "which was not sent"),
+        (b"WHAT\n\n\0", "cannot begin with"),
+    ],
+)
+def test_what_was_acked_before_the_end_is_acked(says: Says, end: bytes, why: str) -> None:
+    with contextlib.closing(stomp.Sender(says(receipt(0) + receipt(1) + end), TOPICS, 0)) as sender:
         sender.send(batch(0, 3))
-        assert outcomes(all_answers(sender, 2)) == dict.fromkeys(range(2), Outcome.ACKED)
-        with pytest.raises(ConnectionLost, match="stopped"):
-            sender.answers(drivers.PATIENCE)
+        found, lost = until_lost(sender)
+    assert found == dict.fromkeys(range(2), Outcome.ACKED) and why in str(lost)
 
 
 @pytest.mark.parametrize(
@@ -233,6 +239,7 @@ def test_a_broken_connection_is_lost(says: Says, words: bytes, reason: str) -> N
         (b"ERROR\nmessage:no such queue\n\n\0", "no such queue"),
         (b"MESSAGE\ndestination:/queue/another\nack:1\n\nx\0", "/queue/another is no topic"),
         (b"MESSAGE\nack:1\n\nx\0", "without the header 'destination'"),
+        (b"MESSAGE\ndestination:\nack:1\n\nx\0", "a message without a topic"),
         (b"MESSAGE\nackworth-greeting:true\n\nx\0", "without the header 'ack'"),
     ],
 )

@@ -10,7 +10,7 @@ say which message it is about, nor what became of those before it.
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -29,6 +29,7 @@ from ackworth.driver.codec.amqp import (
 from ackworth.driver.codec.amqp_receiving import TAG_WIDTH, Block, Census, Deliveries
 from ackworth.driver.codec.amqp_sending import CONFIRM_BYTES, Publishes, Unconfirmed, confirms
 from ackworth.driver.contract import (
+    NO_ANSWERS,
     Address,
     Answers,
     ConnectionLost,
@@ -169,9 +170,6 @@ def check(said: Command) -> None:
         raise BadFrame(f"method {said.method >> 16}.{said.method & 0xFFFF} is no answer to anything")
 
 
-_NOTHING = answered(np.empty(0, np.int64), Outcome.UNKNOWN)
-
-
 class Sender:
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None:
         self._connection = _Connection(address)
@@ -186,35 +184,33 @@ class Sender:
 
     def answers(self, wait: float) -> Answers:
         self._connection.fill(wait)
-        with _amqp_or_lost():
-            return joined(self._read() or [_NOTHING])
+        return joined(self._read())
 
-    def _read(self) -> list[Answers]:
+    def _read(self) -> Iterator[Answers]:
         data, at = self._connection.data, 0
-        found: list[Answers] = []
-        while True:
-            said = confirms(data, at)
-            if len(said):
-                seqs = self._unconfirmed.settle(said)
-                found.append(answered(seqs, *((Outcome.ACKED, 0) if said.acked else (Outcome.UNKNOWN, _NACKED))))
-                at += len(said) * CONFIRM_BYTES
-            elif (other := parse(data, at)) is None or (found and other[0].method in _ENDS):
-                break  # what was answered before the end counts; the next read finds the end
-            else:
-                found += self._given_back(other[0])
-                at = other[1]
+        with _amqp_or_lost():
+            while True:
+                said = confirms(data, at)
+                if len(said):
+                    seqs = self._unconfirmed.settle(said)
+                    yield answered(seqs, *((Outcome.ACKED, 0) if said.acked else (Outcome.UNKNOWN, _NACKED)))
+                    at += len(said) * CONFIRM_BYTES
+                elif (other := parse(data, at)) is not None:
+                    yield self._given_back(other[0])
+                    at = other[1]
+                else:
+                    break
         self._connection.data = data[at:]
-        return found
 
-    def _given_back(self, said: Command) -> list[Answers]:
+    def _given_back(self, said: Command) -> Answers:
         if said.method != Method.BASIC_RETURN:
             check(said)
-            return []
+            return NO_ANSWERS
         code = Arguments(said.arguments).number(2)
         seqs = self._unconfirmed.give_back(_number(said.properties))
         if code in DEFINITE:
-            return [answered(seqs, Outcome.REFUSED, REASONS.index(DEFINITE[code]))]
-        return [answered(seqs, Outcome.UNKNOWN, _UNCLEAR)]
+            return answered(seqs, Outcome.REFUSED, REASONS.index(DEFINITE[code]))
+        return answered(seqs, Outcome.UNKNOWN, _UNCLEAR)
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()

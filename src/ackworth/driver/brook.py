@@ -21,6 +21,7 @@ from ackworth.driver.contract import (
     Outgoing,
     answered,
     closed_if_it_fails,
+    joined,
 )
 from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
 from ackworth.model.errors import Unavailable
@@ -86,7 +87,8 @@ class Sender:
                 self._answers.append(answered(seqs, Outcome.ACKED))
 
     def answers(self, wait: float) -> Answers:
-        return self._answers.pop(0) if self._answers else answered(np.empty(0, np.int64), Outcome.UNKNOWN)
+        found, self._answers = joined(self._answers), []
+        return found
 
     def close(self) -> None:
         self._queue.close()

@@ -10,14 +10,14 @@ A driver module has
 and, where its protocol does not say of a message that it may have come before, MARKS_REPEATS = False.
 
 Only a definite no of the broker is `refused`: which errors are definite is a table in the driver, and
-whatever is not in it is `unknown`. A connection that breaks raises ConnectionLost; the worker then
-counts all that was in flight as unknown, and connects anew.
+whatever is not in it is `unknown`. A connection that breaks raises ConnectionLost, with what was answered
+before; the worker then counts all else that was in flight as unknown, and connects anew.
 """
 
 import contextlib
 import importlib
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,14 +29,6 @@ from ackworth.model.errors import BadInput
 
 Int64s = npt.NDArray[np.int64]
 Address = dict[str, Any]  # how to reach the broker; the broker's file and its driver agree on the keys
-
-
-class ConnectionLost(Exception):
-    """The connection is gone: what was in flight is unknown. `reason` is an index into REASONS."""
-
-    def __init__(self, text: str, reason: int) -> None:
-        super().__init__(text)
-        self.reason = reason
 
 
 class Closable(Protocol):
@@ -83,10 +75,33 @@ def answered(seqs: Int64s, outcome: int, reason: int = 0) -> Answers:
     return Answers(seqs, outcomes, reasons)
 
 
-def joined(parts: Sequence[Answers]) -> Answers:
-    """One after the other."""
-    if len(parts) == 1:
-        return parts[0]
+NO_ANSWERS = answered(np.empty(0, np.int64), 0)
+
+
+class ConnectionLost(Exception):
+    """The connection is gone: what was in flight is unknown, but for what was answered before."""
+
+    def __init__(self, text: str, reason: int) -> None:
+        super().__init__(text)
+        self.reason = reason  # an index into REASONS
+        self.answers = NO_ANSWERS  # those before it that nobody was told of yet
+
+
+def joined(parts: Iterable[Answers]) -> Answers:
+    """One after the other. A connection that is lost on the way is lost with those before it."""
+    found: list[Answers] = []
+    try:
+        for part in parts:
+            found += [part] if len(part) else []
+    except ConnectionLost as lost:
+        lost.answers = _one(found)
+        raise
+    return _one(found)
+
+
+def _one(parts: list[Answers]) -> Answers:
+    if len(parts) < 2:
+        return parts[0] if parts else NO_ANSWERS
     columns = zip(*((part.seqs, part.outcomes, part.reasons) for part in parts), strict=True)
     return Answers(*(np.concatenate(column) for column in columns))
 

@@ -8,7 +8,7 @@ acknowledged when it closes is given back; what one that died had comes again af
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,16 +93,12 @@ class _Connection:
         self.wire = Wire(address, _BROKE)
         self._reader = Reader()
         self._pings = 0  # that are not answered
-        self._end: ConnectionLost | None = None  # why the server closes the connection
         self.server: dict[str, Any] = {}  # what it says of itself, before anything else
         with closed_if_it_fails(self):
             self._greet(address)
 
     def _greet(self, address: Address) -> None:
-        deadline = Deadline(_ANSWER_WITHIN)
-        while not self.server:
-            self.frames(deadline.left())
-            _check_time(deadline)
+        self._await(lambda: bool(self.server), _ANSWER_WITHIN)
         _check_tls(self.server, address)
         self.wire.secure()
         options = {**_OPTIONS, **_login(address)}
@@ -113,38 +109,35 @@ class _Connection:
         """Wait until the server has read all that was sent, while nothing else is to come. Raises ConnectionLost."""
         self.wire.send(b"PING\r\n")
         self._pings += 1
+        self._await(lambda: not self._pings, seconds)
+
+    def _await(self, done: Callable[[], bool], seconds: float) -> None:
+        """Until it is so; what comes to the inbox meanwhile is dropped. Raises ConnectionLost."""
         deadline = Deadline(seconds)
-        while self._pings:
-            self.frames(deadline.left())
+        while not done():
             _check_time(deadline)
+            for _ in self.frames(deadline.left()):
+                pass
 
-    def frames(self, wait: float) -> list[Messages | Status]:
-        """What has come to the inbox; waits at most so many seconds for it. Raises ConnectionLost.
-
-        What came before the server said that it closes the connection counts.
-        """
-        if self._end is None:
-            with lost_if(BadFrame, _NO_NATS):
-                found = self._reader.take(self.wire.receive(wait))
-            for frame in found:
+    def frames(self, wait: float) -> Iterator[Messages | Status]:
+        """What has come to the inbox; waits at most so many seconds for it. Raises ConnectionLost."""
+        with lost_if(BadFrame, _NO_NATS):
+            for frame in self._reader.take(self.wire.receive(wait)):
                 if isinstance(frame, Control):
                     self._hear(frame)
-            said = [frame for frame in found if not isinstance(frame, Control)]
-            if said or self._end is None:
-                return said
-        raise self._end
+                else:
+                    yield frame
 
     def _hear(self, control: Control) -> None:
         match control.word:
             case b"INFO":
-                with lost_if(BadFrame, _NO_NATS):
-                    self.server = jetstream.read_json(control.rest)
+                self.server = jetstream.read_json(control.rest)
             case b"PING":
                 self.wire.send(b"PONG\r\n")
             case b"PONG":
                 self._pings -= 1
             case b"-ERR":
-                self._end = ConnectionLost(control.rest.decode(errors="replace"), _UNCLEAR)
+                raise ConnectionLost(control.rest.decode(errors="replace"), _UNCLEAR)
 
     def ask(self, subject: str, said: dict[str, Any] | None = None) -> dict[str, Any]:
         """The answer to a request, while nothing else is to come. Raises ConnectionLost."""
@@ -204,17 +197,17 @@ class Sender:
 
     def answers(self, wait: float) -> Answers:
         frames = self._connection.frames(wait)
-        with lost_if(BadFrame, _NO_NATS):
-            return self._in_flight.settle(part for frame in frames for part in self._read(frame))
+        return self._in_flight.settle(part for frame in frames for part in self._read(frame))
 
     def _read(self, frame: Messages | Status) -> Iterator[Answers]:
-        if isinstance(frame, Status):
-            yield answered(np.array([jetstream.number_of(frame.subject)]), *_meaning(frame.text))
-            return
-        seqs, stored = jetstream.numbers_of(frame), jetstream.are_acks(frame)
-        yield answered(seqs[stored], Outcome.ACKED)
-        for i in np.flatnonzero(~stored):
-            yield answered(seqs[i : i + 1], *_meaning(jetstream.why_not(frame.bodies[i].tobytes())))
+        with lost_if(BadFrame, _NO_NATS):
+            if isinstance(frame, Status):
+                yield answered(np.array([jetstream.number_of(frame.subject)]), *_meaning(frame.text))
+                return
+            seqs, stored = jetstream.numbers_of(frame), jetstream.are_acks(frame)
+            yield answered(seqs[stored], Outcome.ACKED)
+            for i in np.flatnonzero(~stored):
+                yield answered(seqs[i : i + 1], *_meaning(jetstream.why_not(frame.bodies[i].tobytes())))
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()
@@ -256,7 +249,7 @@ class Receiver:
 
     def _take(self, wait: float) -> list[Messages]:
         """What is delivered now; whatever else comes says how things stand."""
-        frames = self._connection.frames(wait)
+        frames = list(self._connection.frames(wait))
         found = [frame for frame in frames if isinstance(frame, Messages) and frame.have_replies]
         if found:
             self._held += found

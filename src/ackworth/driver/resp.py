@@ -9,7 +9,7 @@ Whenever nothing new has come for a while, it also adopts what a consumer that i
 
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -143,9 +143,7 @@ class Sender:
 
     def answers(self, wait: float) -> Answers:
         self._data += self._connection.wire.receive(wait)
-        with lost_if(BadReply, _NO_RESP):
-            runs = self._read()
-        found = joined([answered(self._take(count), outcome, reason) for count, outcome, reason in runs])
+        found = joined(self._read())
         self._count(-len(found))
         return found
 
@@ -153,19 +151,18 @@ class Sender:
         self._open += more
         self._connection.wire.await_half(self._open, _ACK_BYTES)
 
-    def _read(self) -> list[tuple[int, int, int]]:
-        """Runs of answers: how many, and what they say."""
-        runs, at = [], 0
+    def _read(self) -> Iterator[Answers]:
+        at = 0
         while True:
             count, at = count_strings(self._data, at)
-            runs.append((count, int(Outcome.ACKED), 0))
-            found = parse(self._data, at) if at < len(self._data) else None
+            yield answered(self._take(count), Outcome.ACKED)
+            with lost_if(BadReply, _NO_RESP):
+                found = parse(self._data, at)
             if found is None:
                 break
-            runs.append((1, *_meaning(found[0])))
+            yield answered(self._take(1), *_meaning(found[0]))
             at = found[1]
         self._data = self._data[at:]
-        return runs
 
     def _take(self, count: int) -> Int64s:
         """The seqs of the oldest messages that are not answered."""
@@ -254,11 +251,16 @@ class Receiver:
         return Incoming(
             bodies=bodies,
             lengths=lengths,
-            topics=np.repeat([self._index[entries.topic] for entries in found], counts),
+            topics=np.repeat([self._topic(entries.topic) for entries in found], counts),
             positions=np.concatenate([entries.positions for entries in found]),
             redelivered=np.full(len(lengths), self._left_over),
             token=found,
         )
+
+    def _topic(self, name: bytes) -> int:
+        if name not in self._index:
+            raise ConnectionLost(f"{name.decode(errors='replace')} is no topic", _NO_RESP)
+        return self._index[name]
 
     def acknowledge(self, incoming: Incoming) -> None:
         self._acknowledge(incoming.token)

@@ -8,7 +8,7 @@ there are none; so a receiver that gets nothing asks for a receipt now and then,
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -102,10 +102,10 @@ class _Connection:
             self.wire.send(frame("CONNECT", **greeting, **_login(address)))
             self.server = self._await(b"CONNECTED", 1, _ANSWER_WITHIN)[-1].value(b"server")
 
-    def frames(self, wait: float) -> list[Frames]:
+    def frames(self, wait: float) -> Iterator[Frames]:
         """What has come; waits at most so many seconds for it. Raises ConnectionLost."""
         with lost_if(BadFrame, _NO_STOMP):
-            return self._reader.take(self.wire.receive(wait))
+            yield from self._reader.take(self.wire.receive(wait))
 
     def await_receipts(self, count: int, seconds: float = _ANSWER_WITHIN) -> None:
         """Until so many more have come; whatever else comes is dropped. Raises ConnectionLost."""
@@ -116,7 +116,7 @@ class _Connection:
         deadline = Deadline(seconds)
         wanted: list[Frames] = []
         while count:
-            frames = self.frames(deadline.left())
+            frames = list(self.frames(deadline.left()))
             for error in (found for found in frames if found.command == b"ERROR"):
                 raise ConnectionLost(error.value(b"message"), _UNCLEAR)
             wanted = [found for found in frames if found.command == command]
@@ -143,25 +143,13 @@ class Sender:
         heads = [f"SEND\ndestination:{name}\npersistent:true\nreceipt:".encode() for name in names]
         self._writer = BatchWriter(heads, digits=_ID_DIGITS, middle=b"\ncontent-length:", after=b"\n\n", end=b"\0")
         self._in_flight = InFlight(self._connection.wire, _RECEIPT_BYTES, _NO_STOMP)
-        self._end: ConnectionLost | None = None  # why the broker closes the connection
 
     def send(self, batch: Outgoing) -> None:
         self._in_flight.add(batch)
         self._connection.wire.send(self._writer.encode(batch.first_seq, batch.topics, batch.bodies, batch.sizes))
 
     def answers(self, wait: float) -> Answers:
-        if self._end is not None:
-            raise self._end
-        found: list[Answers] = []
-        try:
-            for frames in self._connection.frames(wait):
-                with lost_if(BadFrame, _NO_STOMP):
-                    found.append(_read_answer(frames))
-        except ConnectionLost as end:
-            if not found:
-                raise
-            self._end = end  # what was answered before it counts
-        return self._in_flight.settle(found)
+        return self._in_flight.settle(map(_read_answer, self._connection.frames(wait)))
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()
@@ -179,9 +167,10 @@ def _read_answer(frames: Frames) -> Answers:
 
 
 def _numbers_of(frames: Frames) -> Int64s:
-    ids = frames.values(b"receipt-id")
-    if ids.shape[1] != _ID_DIGITS or not are_digits(ids).all():
-        raise BadFrame(f"the receipt of {frames.value(b'receipt-id')!r}, which was not sent")
+    with lost_if(BadFrame, _NO_STOMP):
+        ids = frames.values(b"receipt-id")
+        if ids.shape[1] != _ID_DIGITS or not are_digits(ids).all():
+            raise BadFrame(f"the receipt of {frames.value(b'receipt-id')!r}, which was not sent")
     return numbers(ids)
 
 
@@ -226,7 +215,7 @@ class Receiver:
 
     def _take(self, wait: float) -> list[Frames]:
         """The messages that have come, but for greetings."""
-        frames = self._connection.frames(wait)
+        frames = list(self._connection.frames(wait))
         for other in (found for found in frames if found.command != b"MESSAGE"):
             self._hear(other)
         messages = [found for found in frames if found.command == b"MESSAGE"]

@@ -8,15 +8,11 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-import numpy as np
-
 from ackworth.driver.contract import (
     Address,
     Answers,
     ConnectionLost,
-    Int64s,
     Outgoing,
-    answered,
     closed_if_it_fails,
     joined,
 )
@@ -50,6 +46,7 @@ class Wire:
             self._socket.setblocking(False)
         self._poll = select.poll()
         self._wanted = self._wakes_at = 1  # bytes
+        self._broken: str | None = None  # why nothing more can be sent
 
     def secure(self) -> None:
         """From here on with TLS, if the address says so. Raises ConnectionLost."""
@@ -66,30 +63,19 @@ class Wire:
             yield
         except OSError as error:
             place = f"{self._address['host']}:{self._address['port']}"
-            raise self._lost(f"{place}: {error.strerror or error}") from error
+            raise self._lost(f"{place}: {_words(error)}") from error
 
     def send(self, data: bytes | Matrix) -> None:
-        """All of it. Raises ConnectionLost."""
+        """All of it; of a connection that breaks meanwhile `receive` tells, when it has given all that came before."""
         left = memoryview(data if isinstance(data, bytes) else data.data).cast("B")
-        while left:
+        while left and self._broken is None:
             try:
                 left = left[self._socket.send(left) :]
             except _AGAIN:
                 if not self._ready(select.POLLOUT, SEND_WITHIN):
-                    raise self._lost(f"nothing was read for {SEND_WITHIN:g} s") from None
+                    self._broken = f"nothing was read for {SEND_WITHIN:g} s"
             except OSError as error:
-                raise self._lost(self._last_word(error)) from error
-
-    def _last_word(self, error: OSError) -> str:
-        """With TLS, the other side says why before it hangs up, such as that it wants a certificate."""
-        if isinstance(self._socket, ssl.SSLSocket):
-            try:
-                self._socket.recv(1)
-            except _AGAIN:
-                pass
-            except OSError as said:
-                error = said
-        return str(error.strerror)
+                self._broken = _words(error)
 
     def receive(self, wait: float) -> bytes:
         """What has come; waits at most so many seconds for it; empty if nothing came. Raises ConnectionLost."""
@@ -118,11 +104,13 @@ class Wire:
                 while pending := self._socket.pending():
                     data += self._socket.recv(pending)
         except _AGAIN:
+            if self._broken is not None:
+                raise self._lost(self._broken) from None
             return None
-        except OSError as error:
-            raise self._lost(str(error.strerror)) from error
+        except OSError as error:  # with TLS, the other side says why before it hangs up
+            raise self._lost(_words(error)) from error
         if not data:
-            raise self._lost("closed by the other side")
+            raise self._lost(self._broken or "closed by the other side")
         return data
 
     def _ready(self, event: int, seconds: float) -> bool:
@@ -142,6 +130,11 @@ class Wire:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.close()
+
+
+def _words(error: OSError) -> str:
+    """Not every error has a text of the system's."""
+    return error.strerror or str(error)
 
 
 def reach(address: Address, broke: int) -> Wire:
@@ -178,14 +171,14 @@ class InFlight:
 
     def settle(self, parts: Iterable[Answers]) -> Answers:
         """All of them, one after the other. Raises ConnectionLost."""
-        found = joined([answered(np.empty(0, np.int64), 0), *parts])
-        self._check(found.seqs)
+        found = joined(map(self._checked, parts))
         self._change(-len(found))
         return found
 
-    def _check(self, seqs: Int64s) -> None:
-        if len(seqs) and not (int(seqs.min()) in self._sent and int(seqs.max()) in self._sent):
+    def _checked(self, part: Answers) -> Answers:
+        if len(part) and not (int(part.seqs.min()) in self._sent and int(part.seqs.max()) in self._sent):
             raise ConnectionLost("an answer to a message that was not sent", self._not_sent)
+        return part
 
     def _change(self, more: int) -> None:
         self._count += more

@@ -74,6 +74,7 @@ class Producer:
             return self._step(wait)
         except ConnectionLost as lost:
             self.trouble, self._ignored = str(lost), lost.reason == TIMED_OUT
+            self._record(lost.answers)
             self._lose_connection(lost.reason)
             return True
 

@@ -113,6 +113,8 @@ class Names:
 
     def find(self, rows: Bytes) -> Int64s:
         """The index of the name that each is; -1: somebody else's. Raises LookupError, with the first that is none."""
+        if not rows.shape[1]:
+            raise LookupError("a message without a topic")
         wanted = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")[:, 0]
         places = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
         known = self._sorted[places] == wanted

@@ -13,6 +13,7 @@ bytes were split on the way.
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,16 +99,16 @@ class Reader:
         self._data = b""
         self._shape: MessageShape | None = None
 
-    def take(self, data: bytes) -> list[Frame]:
-        """The frames that are complete now. Raises BadFrame."""
+    def take(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are complete now. Raises BadFrame, after those before it; what is not taken comes next."""
         self._data += data
-        found: list[Frame] = []
         at = 0
-        while (one := self._messages(at) or self._frame(at)) is not None:
-            found.append(one[0])
-            at = one[1]
-        self._data = self._data[at:]
-        return found
+        try:
+            while (one := self._messages(at) or self._frame(at)) is not None:
+                at = one[1]
+                yield one[0]
+        finally:
+            self._data = self._data[at:]
 
     def _messages(self, at: int) -> tuple[Frame, int] | None:
         """Messages of the shape of the last one."""

@@ -15,6 +15,7 @@ wherever the bytes were split on the way.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ackworth.driver.codec.columns import Bytes, Rows, Shape
@@ -82,16 +83,16 @@ class Reader:
         self._data = b""
         self._shape: FrameShape | None = None
 
-    def take(self, data: bytes) -> list[Frames]:
-        """The frames that are complete now. Raises BadFrame."""
+    def take(self, data: bytes) -> Iterator[Frames]:
+        """The frames that are complete now. Raises BadFrame, after those before it; what is not taken comes next."""
         self._data += data
-        found: list[Frames] = []
         at = 0
-        while (one := self._alike(at) or self._frame(at)) is not None:
-            found.append(one)
-            at += one.rows.count * one.rows.length
-        self._data = self._data[at:]
-        return found
+        try:
+            while (one := self._alike(at) or self._frame(at)) is not None:
+                at += one.rows.count * one.rows.length
+                yield one
+        finally:
+            self._data = self._data[at:]
 
     def _alike(self, at: int) -> Frames | None:
         """Frames of the shape of the last one."""
