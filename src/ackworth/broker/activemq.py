@@ -12,7 +12,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from ackworth.broker import debian, urls
-from ackworth.broker.contract import SINGLE, Place, Setting
+from ackworth.broker.contract import SINGLE, OneByOne, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
 from ackworth.model import java
@@ -35,7 +35,7 @@ log4j.appender.out.layout.ConversionPattern=%d %p %m%n
 """
 
 
-class ActiveMQ:
+class ActiveMQ(OneByOne):
     name = "activemq"
     summary = "ActiveMQ Classic over STOMP, a virtual topic for each topic and a queue of it for each group"
     driver = "stomp"
@@ -76,9 +76,6 @@ class ActiveMQ:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("activemq",)
-
-    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
-        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file, logging = place.logs / f"{name}.xml", place.logs / f"{name}-log4j.properties"

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ackworth.broker.contract import SINGLE, Place, Setting
+from ackworth.broker.contract import SINGLE, OneByOne, Place, Setting
 from ackworth.broker.process import holders, kill_and_wait, send, states, wait_until
 from ackworth.model.errors import BadInput, BrokerFailed
 from ackworth.model.verdict import Claims
@@ -65,7 +65,7 @@ class DatabaseFile:
             kill_and_wait(self.processes())
 
 
-class BrookSqlite:
+class BrookSqlite(OneByOne):
     name = "brook-sqlite"
     summary = "Brook, the queue inside a SQLite database: nothing to install"
     driver = "brook"
@@ -100,9 +100,6 @@ class BrookSqlite:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("database",)
-
-    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[DatabaseFile]:
-        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> DatabaseFile:
         return DatabaseFile(name, place.data)

@@ -5,6 +5,7 @@ which may lie on a disk of its own whose power can be cut. Where the broker is a
 database file, the node is every process that has its files open, and starting it is no work.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,6 +116,17 @@ class Broker(Protocol):
     def address(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> dict[str, Any]:
         """What the driver needs to reach the nodes."""
         ...
+
+
+class OneByOne(ABC):
+    """A broker whose nodes know nothing of each other, such as one that has only one."""
+
+    @abstractmethod
+    def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Node:
+        """A node, at its place."""
+
+    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Node]:
+        return [self.node(name, place, settings) for name, place in places.items()]
 
 
 @runtime_checkable

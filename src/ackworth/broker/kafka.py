@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ackworth.broker import urls
-from ackworth.broker.contract import SINGLE, Place, Setting
+from ackworth.broker.contract import SINGLE, OneByOne, Place, Setting
 from ackworth.broker.maven import Jars
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
@@ -47,7 +47,7 @@ exec "$@" kafka.Kafka "$file"
 """
 
 
-class Kafka:
+class Kafka(OneByOne):
     name = "kafka"
     summary = "Kafka with a topic of one partition for each topic, and a consumer group for each group"
     driver = "kafka"
@@ -96,9 +96,6 @@ class Kafka:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("kafka",)
-
-    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
-        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.properties"

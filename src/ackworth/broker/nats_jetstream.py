@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ackworth.broker import debian, urls
-from ackworth.broker.contract import SINGLE, Place, Setting
+from ackworth.broker.contract import SINGLE, OneByOne, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import Unavailable
@@ -26,7 +26,7 @@ _SURVIVES = {
 }
 
 
-class NatsJetStream:
+class NatsJetStream(OneByOne):
     name = "nats-jetstream"
     summary = "NATS with one stream in files, a subject for each topic and a durable consumer for each group"
     driver = "nats"
@@ -69,9 +69,6 @@ class NatsJetStream:
         if settings["sync"] != "always" or version() >= _KNOWS_SYNC:
             return None
         return f"{self.version()} cannot sync before every ack: put 2.10 or later on PATH, or choose sync=2m"
-
-    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
-        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         if reason := self.lacks(settings):

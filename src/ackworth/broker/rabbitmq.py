@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ackworth.broker import debian, urls
-from ackworth.broker.contract import SINGLE, Place, Setting
+from ackworth.broker.contract import SINGLE, OneByOne, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, not_installed
 from ackworth.model.verdict import Claims
@@ -33,7 +33,7 @@ exec "$2"
 """
 
 
-class RabbitMQ:
+class RabbitMQ(OneByOne):
     name = "rabbitmq"
     summary = "RabbitMQ with a durable queue for each topic and group"
     driver = "amqp"
@@ -71,9 +71,6 @@ class RabbitMQ:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("rabbit",)
-
-    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
-        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.conf"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ackworth.broker import debian, urls
-from ackworth.broker.contract import SINGLE, Place, Setting
+from ackworth.broker.contract import SINGLE, OneByOne, Place, Setting
 from ackworth.broker.ports import HOST
 from ackworth.broker.server import Server, find_program, not_installed
 from ackworth.model.errors import BadInput, BrokerFailed
@@ -53,7 +53,7 @@ class AppendOnly(Server):
         return f"{REPAIR} --fix: {lines[-1]}"
 
 
-class RedisStreams:
+class RedisStreams(OneByOne):
     name = "redis-streams"
     summary = "Redis with a stream for each topic and a consumer group for each group"
     driver = "resp"
@@ -94,9 +94,6 @@ class RedisStreams:
 
     def nodes(self, topology: str) -> Sequence[str]:
         return ("redis",)
-
-    def build(self, places: Mapping[str, Place], settings: Mapping[str, Any]) -> list[Server]:
-        return [self.node(name, place, settings) for name, place in places.items()]
 
     def node(self, name: str, place: Place, settings: Mapping[str, Any]) -> Server:
         file = place.logs / f"{name}.conf"
