@@ -1,5 +1,6 @@
 """What is particular to MariaDB: URLs, servers and users that are not as they should be, conflicts, migrations."""
 
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from brook import (
 from brook.sql import mysql as sql
 from brook.sql import statements
 from brook.sql.statements import OFFSET_BITS, RUNS_FROM
+from brook.stores import mysql_database
 from brook.stores.base import ListenerPlace
 from brook.stores.mysql_database import Target
 from brook.stores.mysql_session import MysqlSession, for_driver
@@ -47,6 +49,23 @@ def database(maria: MariaDb) -> str:
 @pytest.fixture
 def url(maria: MariaDb, database: str) -> str:
     return maria.url(database)
+
+
+@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2p1\r\n"])
+def test_a_server_of_another_kind_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, greeting: bytes) -> None:
+    monkeypatch.setattr(mysql_database, "LET_IN_WITHIN", 0.1)
+
+    def greet() -> None:
+        with listener.accept()[0] as guest:
+            guest.sendall(greeting)
+            guest.recv(1)  # until it leaves
+
+    with socket.create_server((HOST, 0)) as listener:
+        server = threading.Thread(target=greet)
+        server.start()
+        with pytest.raises(Unreachable, match="does not answer as MariaDB or MySQL do: see that it runs"):
+            Brook(f"mysql://u@{HOST}:{listener.getsockname()[1]}/q")
+        server.join()
 
 
 def test_urls() -> None:

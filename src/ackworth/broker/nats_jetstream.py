@@ -1,6 +1,6 @@
 """NATS JetStream: one nats-server whose stream is kept in files.
 
-By default the server writes a message to its file before it acks it, and syncs its files every two minutes. With
+A server that is alone writes a message to its file before it acks it, and syncs its files every two minutes. With
 `always` it syncs before every ack; servers before 2.10, such as Debian 12's, cannot be told so.
 """
 

@@ -1,6 +1,7 @@
 """A TCP connection as drivers use it: large sends, large reads, and one error for all that breaks it."""
 
 import contextlib
+import re
 import select
 import socket
 import ssl
@@ -23,6 +24,7 @@ SEND_WITHIN = 30.0  # how long the other side may read nothing before it counts 
 _AT_ONCE = 1 << 18
 _MOST_TO_WAIT_FOR = 64 << 10
 _LOOK_AGAIN = 0.02
+_SOURCE = re.compile(r"^_ssl\.c:\d+: | \(_ssl\.c:\d+\)$")
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -133,8 +135,8 @@ class Wire:
 
 
 def _words(error: OSError) -> str:
-    """Not every error has a text of the system's."""
-    return error.strerror or str(error)
+    """Not every error has a text of the system's; those of TLS say where in Python's source they are from."""
+    return _SOURCE.sub("", error.strerror or str(error))
 
 
 def reach(address: Address, broke: int) -> Wire:

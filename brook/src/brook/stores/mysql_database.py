@@ -35,11 +35,12 @@ from brook.errors import (
 from brook.model import Durability
 from brook.sql import mysql as sql
 from brook.sql.statements import SCHEMA_VERSION
-from brook.stores.mysql_errors import CONFLICTS, LOST, code_of, translated
+from brook.stores.mysql_errors import CONFLICTS, LOST, code_of, not_let_in, translated
 from brook.stores.mysql_session import MysqlSession, Outcome, for_driver
 from brook.stores.session import SMALL, Result, Session
 
 PAUSE = 0.01  # seconds before another attempt
+LET_IN_WITHIN = 5.0  # seconds until a server that was reached has said who it is, and let us in
 ANSWER_WITHIN = 30.0  # seconds, beyond what it may wait for a lock; else the connection counts as lost
 
 _NEWDECIMAL = 246
@@ -185,7 +186,7 @@ class MysqlDatabase:
             try:
                 connection = self._connect_to(*self.target.hosts[number])
             except self._driver.Error as error:
-                failure = translated(error, str(self.target))
+                failure = not_let_in(error, str(self.target))
                 if not isinstance(failure, Unreachable):
                     raise failure from error
             else:
@@ -203,13 +204,14 @@ class MysqlDatabase:
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=max(math.ceil(self._patience), 1),
-            read_timeout=self._patience + ANSWER_WITHIN,
+            read_timeout=LET_IN_WITHIN,
             write_timeout=self._patience + ANSWER_WITHIN,
             ssl=self._tls,
             client_flag=self._driver.constants.CLIENT.MULTI_STATEMENTS,
             # Sums come as decimals; ours are whole.
             conv={**self._driver.converters.conversions, _NEWDECIMAL: int},
         )
+        connection._read_timeout = self._patience + ANSWER_WITHIN  # PyMySQL has one for all, and no way to change it
         try:
             with connection.cursor() as cursor:
                 cursor.execute(sql.ISOLATION)

@@ -43,6 +43,14 @@ def code_of(error: BaseException) -> int:
     return first if isinstance(first, int) else 0
 
 
+def not_let_in(error: BaseException, where: str) -> BrookError:
+    """Of a connection that was not made. PyMySQL takes whatever is not said as expected for an answer cut short."""
+    if code_of(error) not in (0, 2013):
+        return translated(error, where)
+    kind, remedy = _UNREACHABLE
+    return kind(f"{where}: what is there does not answer as MariaDB or MySQL do: {remedy}")
+
+
 def translated(error: BaseException, where: str) -> BrookError:
     """Of something that was certainly not done: it was rolled back, or never begun."""
     kind, remedy = _MEANINGS.get(code_of(error), (StoreFailed, "see the server's log"))

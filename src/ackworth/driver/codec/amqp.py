@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ackworth.driver.codec import Unreadable
+
 GREETING = b"AMQP\0\0\x09\x01"
 CHANNEL = 1  # the one that we use; 0 is the connection's own
 FRAME_END = 0xCE
@@ -29,8 +31,10 @@ PERSISTENT_WITH_TIMESTAMP = 0x1040  # the properties that our messages have: del
 HEARTBEAT = _HEAD.pack(HEARTBEAT_FRAME, 0, 0) + bytes([FRAME_END])
 
 
-class BadFrame(Exception):
+class BadFrame(Unreadable):
     """These bytes are no AMQP, or make no sense here."""
+
+    protocol = "AMQP"
 
 
 class Method(IntEnum):

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ackworth.driver.codec import Unreadable
 from ackworth.driver.codec.columns import Bytes, Rows, Shape
 
 _LONGEST_LINE = 64 << 10
@@ -25,8 +26,10 @@ _NUMBER = re.compile(rb"0|[1-9][0-9]{0,8}")
 _WORD = re.compile(rb"[^\x00-\x20]+")
 
 
-class BadFrame(Exception):
+class BadFrame(Unreadable):
     """These bytes are no frame of NATS."""
+
+    protocol = "NATS"
 
 
 @dataclass(frozen=True)

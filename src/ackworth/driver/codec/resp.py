@@ -9,6 +9,8 @@ Whatever is no RESP raises BadReply, wherever the bytes were split on the way.
 import re
 from dataclasses import dataclass
 
+from ackworth.driver.codec import Unreadable
+
 _MOST_BYTES = 512 << 20  # the largest string that Redis knows
 _LONGEST_LINE = 64 << 10
 _DEEPEST = 8
@@ -16,8 +18,10 @@ _NUMBER = re.compile(rb"-?(0|[1-9][0-9]{0,18})")  # Redis neither pads its numbe
 _NEWLINE = ord("\n")
 
 
-class BadReply(Exception):
+class BadReply(Unreadable):
     """These bytes are no RESP."""
+
+    protocol = "RESP"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ackworth.driver.codec import Unreadable
 from ackworth.driver.codec.columns import Bytes, Rows, Shape
 
 _LONGEST_HEAD = 64 << 10
@@ -28,8 +29,10 @@ _NUMBER = re.compile(rb"0|[1-9][0-9]{0,8}")
 _ESCAPES = {b"\\c": b":", b"\\n": b"\n", b"\\r": b"\r", b"\\\\": b"\\"}
 
 
-class BadFrame(Exception):
+class BadFrame(Unreadable):
     """These bytes are no frame of STOMP."""
+
+    protocol = "STOMP"
 
 
 @dataclass(frozen=True)
