@@ -3,6 +3,7 @@
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,26 @@ def test_real_refusals_are_refused_and_leave_nothing(server: Running, client: re
     assert [client.xlen(topic) for topic in TOPICS] == [0, 0, 0]
 
 
+@pytest.mark.real
+def test_what_is_sent_while_a_script_runs_is_refused_and_leaves_nothing(server: Running, client: redis.Redis) -> None:
+    client.config_set("busy-reply-threshold", "1")  # milliseconds
+    with (
+        ThreadPoolExecutor() as pool,
+        redis.Redis(**server.address) as other,
+        contextlib.closing(resp.Sender(server.address, TOPICS, 0)) as sender,
+    ):
+        script = pool.submit(client.eval, "while true do end", 0)
+        taken, said = -1, {(Outcome.ACKED, "")}
+        while said == {(Outcome.ACKED, "")}:  # it has not begun yet
+            taken += 1
+            sender.send(batch(taken, 1))
+            said = reasons(resp, all_answers(sender, 1))
+        other.script_kill()
+        assert isinstance(script.exception(), redis.ResponseError)
+        assert said == {(Outcome.REFUSED, resp.DEFINITE["BUSY"])}
+        assert sum(other.xlen(topic) for topic in TOPICS) == taken
+
+
 # ---- servers that misbehave --------------------------------------------------------------------------------
 
 
@@ -147,7 +168,7 @@ def test_a_definite_no_is_refused_and_the_next_answer_counts(says: Says, code: s
     sender.close()
 
 
-@pytest.mark.parametrize("words", [b"-ERR something\r\n", b"-BUSY a script\r\n", b":1\r\n", b"*0\r\n", b"$-1\r\n"])
+@pytest.mark.parametrize("words", [b"-ERR something\r\n", b":1\r\n", b"*0\r\n", b"$-1\r\n"])
 def test_whatever_else_it_says_is_unknown(says: Says, words: bytes) -> None:
     sender = resp.Sender(says(words), TOPICS, 0)
     sender.send(batch(0, 1))
@@ -196,6 +217,17 @@ def test_a_receiver_of_a_broken_connection_is_lost(says: Says, words: bytes) -> 
     with pytest.raises(ConnectionLost):
         receiver.receive(10, drivers.PATIENCE)
     receiver.close()
+
+
+def test_a_server_that_answers_no_request_for_long_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its machine may have lost its power: then nobody says that the connection is over."""
+    monkeypatch.setattr(resp, "_ANSWER_WITHIN", 0.2)
+    monkeypatch.setattr(resp, "_STAY_MS", 10)
+    with scripted.says((b"PING", b"+PONG\r\n"), (b"what is never said", b"")) as address:
+        receiver = resp.Receiver(address, TOPICS, GROUPS[0], 0)
+        with contextlib.closing(receiver), pytest.raises(ConnectionLost, match="no answer within"):
+            while True:
+                assert receiver.receive(10, 0.01) is None
 
 
 def test_nobody_there() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ackworth.driver.contract import Answers, ConnectionLost, Outgoing, answered
+from ackworth.driver.contract import TIMED_OUT, Answers, ConnectionLost, Outgoing, answered
 from ackworth.history.schema import OUTCOME, SENT, Table
 from ackworth.history.spool import Spool, chunks, read_chunk
 from ackworth.load.body import Bodies
 from ackworth.load.pacing import AsFastAsPossible, AtRate, Pace
-from ackworth.load.producer import TIMED_OUT, Producer, Quota
+from ackworth.load.producer import Producer, Quota
 from ackworth.model.clock import SECOND
 from ackworth.model.outcome import Outcome
 from ackworth.testing.clock import FakeClock

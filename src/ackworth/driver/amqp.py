@@ -133,8 +133,8 @@ class _Connection:
                 if said.method == method:
                     return Arguments(said.arguments)
                 check(said)
-            elif not self.fill(deadline.left()) and not deadline.left():
-                raise ConnectionLost(f"no answer within {_ANSWER_WITHIN:g} s", _BROKE)
+            elif not self.fill(deadline.left()):
+                deadline.check(_BROKE)
 
     def send(self, data: bytes | Matrix) -> None:
         self.wire.send(data)

@@ -2,7 +2,7 @@
 
 A driver module has
 
-    REASONS     texts of why a message was refused or unknown; REASONS[0] is ""
+    REASONS     texts of why a message was refused or unknown; REASONS[0] is "", REASONS[1] a time-out
     prepare     creates topics and groups; returns when the broker answers its protocol
     Sender      one producer's connection
     Receiver    one consumer's connection
@@ -28,6 +28,7 @@ import ackworth.driver
 from ackworth.model.errors import BadInput
 
 Int64s = npt.NDArray[np.int64]
+TIMED_OUT = 1  # REASONS[1]
 Address = dict[str, Any]  # how to reach the broker; the broker's file and its driver agree on the keys
 
 

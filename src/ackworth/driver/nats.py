@@ -115,7 +115,7 @@ class _Connection:
         """Until it is so; what comes to the inbox meanwhile is dropped. Raises ConnectionLost."""
         deadline = Deadline(seconds)
         while not done():
-            _check_time(deadline)
+            deadline.check(_BROKE)
             for _ in self.frames(deadline.left()):
                 pass
 
@@ -148,7 +148,7 @@ class _Connection:
                 if isinstance(frame, Status):
                     raise ConnectionLost(f"JetStream is not ready ({frame.text})", _UNCLEAR)
                 return _read_answer(frame)
-            _check_time(deadline)
+            deadline.check(_BROKE)
 
     def close(self) -> None:
         self.wire.close()
@@ -178,11 +178,6 @@ def _read_answer(frame: Messages) -> dict[str, Any]:
     if "error" in answer:
         raise ConnectionLost(str(answer["error"]), _UNCLEAR)
     return answer
-
-
-def _check_time(deadline: Deadline) -> None:
-    if not deadline.left():
-        raise ConnectionLost("no answer in time", _BROKE)
 
 
 class Sender:
@@ -259,7 +254,7 @@ class Receiver:
             if frame not in found:
                 self._hear(frame)
         if not frames:
-            _check_time(self._answer_by)
+            self._answer_by.check(_BROKE)
         return found
 
     def _request(self, limit: int) -> None:

@@ -40,6 +40,9 @@ DEFINITE = {
     "NOAUTH": "not authenticated (NOAUTH)",
     "NOPERM": "not permitted (NOPERM)",
     "WRONGTYPE": "the topic's key is no stream (WRONGTYPE)",
+    "BUSY": "it runs a script, and does nothing else (BUSY)",
+    "CLUSTERDOWN": "its cluster is down (CLUSTERDOWN)",
+    "MOVED": "the topic is at another node (MOVED)",
 }
 REASONS = (
     "",
@@ -118,7 +121,7 @@ class _Connection:
             elif more := self.wire.receive(deadline.left()):
                 data, at = data[at:] + more, 0
             else:
-                raise ConnectionLost(f"no answer within {_ANSWER_WITHIN:g} s", _BROKE)
+                deadline.check(_BROKE)
         return found
 
     def close(self) -> None:
@@ -201,6 +204,7 @@ class Receiver:
         self._group, self._name = group.encode(), f"consumer-{consumer}".encode()
         self._left_over = True  # whether what was not acknowledged is asked for, or what is new
         self._coming: Deliveries | None = None  # the answer that is awaited
+        self._answer_by = Deadline(0)
         self.told_empty = False
         self._data = b""
 
@@ -229,6 +233,7 @@ class Receiver:
         since = [b"0" if self._left_over else b">"] * len(self._topics)
         self._connection.wire.send(command(*start, *which, *self._topics, *since))
         self._coming = Deliveries()
+        self._answer_by = Deadline(_STAY_MS / 1000 + _ANSWER_WITHIN)
 
     def _await(self, deadline: Deadline) -> Deliveries | None:
         """The answer, once all of it is there; None if that is not so in time."""
@@ -236,6 +241,7 @@ class Receiver:
         while not self._coming.done:
             more = self._connection.wire.receive(deadline.left())
             if not more:
+                self._answer_by.check(_BROKE)
                 return None
             data = self._data + more
             with lost_if(BadReply, _NO_RESP):

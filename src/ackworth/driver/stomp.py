@@ -83,8 +83,8 @@ def _take_out_all(receiver: "Receiver") -> None:
         if found is not None:
             receiver.acknowledge(found)
             deadline = Deadline(_ANSWER_WITHIN)
-        elif not deadline.left():
-            raise ConnectionLost("no answer in time", _BROKE)
+        else:
+            deadline.check(_BROKE)
 
 
 def _queues(address: Address, group: str, topics: Sequence[str]) -> list[str]:
@@ -123,8 +123,8 @@ class _Connection:
             count -= min(count, sum(map(len, wanted)))
             if wanted:
                 deadline = Deadline(seconds)
-            elif not deadline.left():
-                raise ConnectionLost("no answer in time", _BROKE)
+            else:
+                deadline.check(_BROKE)
         return wanted
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class Receiver:
         self._queues = _queues(address, group, topics)
         self._topics = Names(self._queues)
         self._subscribed = self._asked = False
-        self._ask_again, self._sign_lasts = Deadline(0), Deadline(0)
+        self._ask_again, self._sign_lasts, self._answer_by = Deadline(0), Deadline(0), Deadline(0)
 
     @property
     def told_empty(self) -> bool:
@@ -216,6 +216,10 @@ class Receiver:
     def _take(self, wait: float) -> list[Frames]:
         """The messages that have come, but for greetings."""
         frames = list(self._connection.frames(wait))
+        if frames:
+            self._answer_by = Deadline(_ANSWER_WITHIN)  # it is at work
+        elif self._asked:
+            self._answer_by.check(_BROKE)
         for other in (found for found in frames if found.command != b"MESSAGE"):
             self._hear(other)
         messages = [found for found in frames if found.command == b"MESSAGE"]
@@ -233,7 +237,7 @@ class Receiver:
 
     def _ask_for_a_sign(self) -> None:
         if not self._asked and not self._ask_again.left():
-            self._asked = True
+            self._asked, self._answer_by = True, Deadline(_ANSWER_WITHIN)
             self._connection.wire.send(
                 frame("BEGIN", transaction="sign") + frame("ABORT", transaction="sign", receipt=0)
             )

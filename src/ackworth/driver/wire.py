@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from ackworth.driver.contract import (
+    TIMED_OUT,
     Address,
     Answers,
     ConnectionLost,
@@ -48,7 +49,7 @@ class Wire:
             self._socket.setblocking(False)
         self._poll = select.poll()
         self._wanted = self._wakes_at = 1  # bytes
-        self._broken: str | None = None  # why nothing more can be sent
+        self._broken: ConnectionLost | None = None  # why nothing more can be sent
 
     def secure(self) -> None:
         """From here on with TLS, if the address says so. Raises ConnectionLost."""
@@ -75,9 +76,9 @@ class Wire:
                 left = left[self._socket.send(left) :]
             except _AGAIN:
                 if not self._ready(select.POLLOUT, SEND_WITHIN):
-                    self._broken = f"nothing was read for {SEND_WITHIN:g} s"
+                    self._broken = ConnectionLost(f"nothing was read for {SEND_WITHIN:g} s", TIMED_OUT)
             except OSError as error:
-                self._broken = _words(error)
+                self._broken = self._lost(_words(error))
 
     def receive(self, wait: float) -> bytes:
         """What has come; waits at most so many seconds for it; empty if nothing came. Raises ConnectionLost."""
@@ -107,12 +108,12 @@ class Wire:
                     data += self._socket.recv(pending)
         except _AGAIN:
             if self._broken is not None:
-                raise self._lost(self._broken) from None
+                raise self._broken from None
             return None
         except OSError as error:  # with TLS, the other side says why before it hangs up
             raise self._lost(_words(error)) from error
         if not data:
-            raise self._lost(self._broken or "closed by the other side")
+            raise self._broken or self._lost("closed by the other side")
         return data
 
     def _ready(self, event: int, seconds: float) -> bool:
@@ -151,10 +152,16 @@ class Deadline:
     """So many seconds from now."""
 
     def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
         return max(0.0, self._at - time.monotonic())
+
+    def check(self, reason: int) -> None:
+        """Raises ConnectionLost when they are over: until then there should have been an answer."""
+        if not self.left():
+            raise ConnectionLost(f"no answer within {self._seconds:g} s", reason)
 
 
 class InFlight:

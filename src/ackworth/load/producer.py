@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackworth.driver.contract import Answers, ConnectionLost, Int64s, Outgoing, Sender, answered
+from ackworth.driver.contract import TIMED_OUT, Answers, ConnectionLost, Int64s, Outgoing, Sender, answered
 from ackworth.history.spool import Spool
 from ackworth.load.body import Bodies
 from ackworth.load.pacing import Pace
@@ -170,9 +170,6 @@ class Producer:
         sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()
-
-
-TIMED_OUT = 1  # REASONS[1] of every driver
 
 
 class _Pending:
