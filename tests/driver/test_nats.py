@@ -233,6 +233,8 @@ def test_what_was_acked_before_the_end_is_acked(says: Says, end: bytes, why: str
         (answer(0, ACK) + answer(1, ACK)[:30], "the connection broke"),  # it dies in the middle of a frame
         (b"HTTP/1.1 400 Bad Request\r\n", "an answer that is no NATS"),
         (answer(3, ACK), "an answer that is no NATS"),  # to what was not sent
+        (answer(0, ACK) * 2, "an answer that is no NATS"),  # to what was answered
+        (answer(0, ACK) + answer(1, ACK) * 2, "an answer that is no NATS"),
         (answer(0, b"what?"), "an answer that is no NATS"),
         (b"MSG _ACK.IDENTITY.what 1 2\r\n{}\r\n", "an answer that is no NATS"),
         (b"-ERR 'Stale Connection'\r\n", "an error that may mean anything"),

@@ -217,6 +217,7 @@ def test_what_was_acked_before_the_end_is_acked(says: Says, end: bytes, why: str
         (receipt(0) + receipt(1)[:20], "the connection broke"),  # it dies in the middle of a frame
         (b"HTTP/1.1 400 Bad Request\n\n", "an answer that is no STOMP"),
         (receipt(3), "an answer that is no STOMP"),  # of what was not sent
+        (receipt(0) * 2, "an answer that is no STOMP"),  # of what has one
         (b"RECEIPT\nreceipt-id:what\n\n\0", "an answer that is no STOMP"),
         (b"RECEIPT\n\n\0", "an answer that is no STOMP"),
         (b"ERROR\nmessage:Unknown STOMP action\n\n\0", "an error that may mean anything"),

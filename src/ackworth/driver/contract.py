@@ -128,7 +128,7 @@ class Sender(Protocol):
     def __init__(self, address: Address, topics: Sequence[str], producer: int) -> None: ...
 
     def send(self, batch: Outgoing) -> None:
-        """Hand messages to the broker. Raises ConnectionLost."""
+        """Hand messages to the broker; their seqs go on where the last batch ended. Raises ConnectionLost."""
         ...
 
     def answers(self, wait: float) -> Answers:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+import numpy as np
+
 from ackworth.driver.contract import (
     TIMED_OUT,
     Address,
@@ -169,29 +171,36 @@ class InFlight:
 
     def __init__(self, wire: Wire, answer_size: int, not_sent: int) -> None:
         self._wire, self._answer_size = wire, answer_size
-        self._not_sent = not_sent  # the reason if something is answered that was not sent
-        self._sent = range(0)
-        self._count = 0
+        self._not_sent = not_sent  # the reason if something is answered that was not sent, or twice
+        self._first = 0  # the seq of the first message here
+        self._open = np.empty(0, np.bool_)
 
     def add(self, batch: Outgoing) -> None:
-        first = self._sent.start if self._sent else batch.first_seq
-        self._sent = range(first, batch.first_seq + len(batch.sizes))
-        self._change(len(batch.sizes))
+        if not len(self._open):
+            self._first = batch.first_seq
+        self._open = np.concatenate([self._open, np.ones(len(batch.sizes), np.bool_)])
+        self._wire.await_half(self._count(), self._answer_size)
 
     def settle(self, parts: Iterable[Answers]) -> Answers:
         """All of them, one after the other. Raises ConnectionLost."""
-        found = joined(map(self._checked, parts))
-        self._change(-len(found))
+        found = joined(map(self._close, parts))
+        count = self._count()
+        done = int(self._open.argmax()) if count else len(self._open)
+        self._first, self._open = self._first + done, self._open[done:]
+        self._wire.await_half(count, self._answer_size)
         return found
 
-    def _checked(self, part: Answers) -> Answers:
-        if len(part) and not (int(part.seqs.min()) in self._sent and int(part.seqs.max()) in self._sent):
+    def _close(self, part: Answers) -> Answers:
+        places, before = part.seqs - self._first, self._count()
+        if len(part) and not 0 <= places.min() <= places.max() < len(self._open):
             raise ConnectionLost("an answer to a message that was not sent", self._not_sent)
+        self._open[places] = False
+        if before - self._count() != len(part):
+            raise ConnectionLost("a second answer to a message", self._not_sent)
         return part
 
-    def _change(self, more: int) -> None:
-        self._count += more
-        self._wire.await_half(self._count, self._answer_size)
+    def _count(self) -> int:
+        return int(np.count_nonzero(self._open))
 
 
 class lost_if:  # noqa: N801 - it reads as a function; a generator would cost twice as much
