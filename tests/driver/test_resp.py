@@ -237,6 +237,12 @@ def test_nobody_there() -> None:
         resp.prepare({"host": "127.0.0.1", "port": port}, TOPICS, GROUPS)
 
 
+@pytest.mark.parametrize("said", [b"-NOPERM no\r\n", b"what?\r\n"])
+def test_a_server_that_makes_no_groups_is_not_ready_and_nothing_is_left_open(says: Says, said: bytes) -> None:
+    with pytest.raises(ConnectionLost):
+        resp.prepare(says(said), TOPICS[:1], GROUPS[:1])
+
+
 def test_a_server_that_is_still_loading_is_not_ready() -> None:
     loading = b"-LOADING Redis is loading the dataset in memory\r\n"
     with scripted.says((b"PING", loading)) as address, pytest.raises(ConnectionLost, match="LOADING"):

@@ -60,27 +60,31 @@ _ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before ano
 
 
 def prepare(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
-    connection = _Connection(address)
-    for said in connection.ask([command("XGROUP", "CREATE", t, g, "0", "MKSTREAM") for t in topics for g in groups]):
-        if isinstance(said, Error) and said.code != "BUSYGROUP":
-            raise ConnectionLost(said.text, _UNCLEAR)
-    connection.close()
+    creates = [command("XGROUP", "CREATE", topic, group, "0", "MKSTREAM") for topic in topics for group in groups]
+    with contextlib.closing(_Connection(address)) as connection:
+        _check(connection.ask(creates), fine="BUSYGROUP")
 
 
 def version(address: Address) -> str:
     with contextlib.closing(_Connection(address)) as connection:
-        [said] = connection.ask([command("INFO", "server")])
+        [said] = _check(connection.ask([command("INFO", "server")]))
     if not isinstance(said, bytes):
-        raise ConnectionLost(said.text if isinstance(said, Error) else "no INFO", _UNCLEAR)
+        raise ConnectionLost("no INFO", _UNCLEAR)
     number = said.partition(b"redis_version:")[2].partition(b"\r")[0]
-    return f"Redis {number.decode()}"
+    return f"Redis {number.decode(errors='replace')}"
 
 
 def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> None:
     with contextlib.closing(_Connection(address)) as connection:
-        [said] = connection.ask([command("DEL", *topics)])
-    if isinstance(said, Error):
-        raise ConnectionLost(said.text, _UNCLEAR)
+        _check(connection.ask([command("DEL", *topics)]))
+
+
+def _check(said: list[Value], fine: str = "") -> list[Value]:
+    """Raises ConnectionLost if there is an error among them, but for the one that is fine."""
+    for answer in said:
+        if isinstance(answer, Error) and answer.code != fine:
+            raise ConnectionLost(answer.text, _UNCLEAR)
+    return said
 
 
 def _greeting(address: Address) -> list[bytes]:
@@ -99,12 +103,8 @@ class _Connection:
     def __init__(self, address: Address) -> None:
         self.wire = reach(address, _BROKE)
         with closed_if_it_fails(self):
-            *greeted, said = self.ask([*_greeting(address), command("PING")])
-            for answer in greeted:
-                if isinstance(answer, Error):
-                    raise ConnectionLost(answer.text, _UNCLEAR)
-            if said != b"PONG":
-                raise ConnectionLost(said.text if isinstance(said, Error) else "no PONG", _UNCLEAR)
+            if _check(self.ask([*_greeting(address), command("PING")]))[-1] != b"PONG":
+                raise ConnectionLost("no PONG", _UNCLEAR)
 
     def ask(self, commands: Sequence[bytes]) -> list[Value]:
         """The answers to a few commands. Raises ConnectionLost."""
@@ -274,17 +274,12 @@ class Receiver:
     def _acknowledge(self, found: list[Entries]) -> None:
         head = bulk(b"XACK"), bulk(self._group)
         commands = [b"*%d\r\n%b%b%b%b" % (3 + e.ids.count(b"$"), head[0], bulk(e.topic), head[1], e.ids) for e in found]
-        self._check(self._connection.ask(commands))
+        _check(self._connection.ask(commands))
 
     def _adopt(self, limit: int) -> None:
         """Make own what others have been holding for long: it is then among what is left over."""
         start: list[Part] = [self._group, self._name, _ADOPT_AFTER_MS, b"0", b"COUNT", limit, b"JUSTID"]
-        self._check(self._connection.ask([command(b"XAUTOCLAIM", topic, *start) for topic in self._topics]))
-
-    def _check(self, said: list[Value]) -> None:
-        for answer in said:
-            if isinstance(answer, Error):
-                raise ConnectionLost(answer.text, _UNCLEAR)
+        _check(self._connection.ask([command(b"XAUTOCLAIM", topic, *start) for topic in self._topics]))
 
     def fileno(self) -> int:
         return self._connection.wire.fileno()
