@@ -1,7 +1,9 @@
 """While there is nothing to do, a worker sleeps; it wakes as soon as there is; and it ends in good order."""
 
+import fcntl
 import json
 import os
+import resource
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -78,6 +80,18 @@ def test_news_wake_it_at_once() -> None:
     quiet.news()
     wait(FakeClock(), Load(quiet))  # a fake clock does not move, so a sleep would not end
     quiet.close()
+
+
+def test_news_wake_it_also_if_it_has_more_connections_than_select_can_count() -> None:
+    few, many = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(few, 1100), many))
+    quiet, beyond = Quiet(), Quiet()
+    descriptor = fcntl.fcntl(beyond.fileno(), fcntl.F_DUPFD, 1024)
+    beyond.news()
+    with os.fdopen(descriptor) as connection:
+        wait(FakeClock(), Load(quiet), Load(connection))
+    quiet.close()
+    beyond.close()
 
 
 def test_one_that_cannot_be_waited_for_is_looked_at_often(slept: list[float]) -> None:

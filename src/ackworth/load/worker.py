@@ -150,9 +150,20 @@ def wait(clock: Clock, loads: Sequence[Producer] | Sequence[Consumer], polling: 
     longest = LONGEST_WAIT if len(descriptors) == len(connections) else polling
     until = min(now + longest, max(now + 20_000, min(load.next_at() for load in loads)))
     if descriptors:
-        select.select(descriptors, (), (), (until - now) / SECOND)
+        _await_news(descriptors, (until - now) / SECOND)
     else:
         clock.sleep_until(until)
+
+
+def _await_news(descriptors: list[int], seconds: float) -> None:
+    """`select` is exact to the microsecond, but takes no descriptors from 1024 on; `poll` does, by the millisecond."""
+    try:
+        select.select(descriptors, (), (), seconds)
+    except ValueError:
+        poll = select.poll()
+        for descriptor in descriptors:
+            poll.register(descriptor, select.POLLIN)
+        poll.poll(seconds * 1000)
 
 
 def _producer(
