@@ -30,7 +30,7 @@ from ackworth.history.meta import End, Group, Trial
 from ackworth.history.schema import DELIVERED, OUTCOME, SENT
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
-from ackworth.model.errors import AckworthError, BrokerFailed
+from ackworth.model.errors import AckworthError, BrokerFailed, NotReady
 from ackworth.model.interrupts import interrupts_wait
 from ackworth.plan.model import CONSUMER, FaultPlan, Phase
 from ackworth.plan.reader import RateOf
@@ -45,6 +45,7 @@ from ackworth.run.watch import WATCHED, Watch
 
 TICK = 0.02
 READY_WITHIN = 60.0
+RECOVERED_WITHIN = 180.0  # a server that reads all of its log again after a fault may take its time
 
 
 class Reporter(Protocol):
@@ -195,17 +196,17 @@ class Conductor:
         self._scribe = stack.enter_context(ScribeProcess(self._directory))
         self._crew = Crew(self._log.logs, self._order(self._stage.address))
         stack.callback(self._crew.kill)
-        self._await_broker("prepare")
+        self._await_broker(READY_WITHIN, "prepare")
         self._stage.sync()
 
-    def _await_broker(self, phase: str | None = None) -> None:
+    def _await_broker(self, seconds: float, phase: str | None = None) -> None:
         """Until it answers, has its topics, and all nodes take part; the load, if there is any, goes on meanwhile."""
-        deadline = time.monotonic() + READY_WITHIN
-        self._crew.prepare(READY_WITHIN, lambda: self._tick(phase))
+        deadline = time.monotonic() + seconds
+        self._crew.prepare(seconds, lambda: self._tick(phase))
         while not self._stage.joined():
             self._tick(phase)
             if time.monotonic() > deadline:
-                raise BrokerFailed(f"not every node takes part {READY_WITHIN:g} s after its start: see its log")
+                raise NotReady(f"not every node takes part {seconds:g} s after its start: see its log")
 
     def _order(self, address: dict[str, Any]) -> Order:
         workload = self._plan.workload
@@ -344,7 +345,7 @@ class Conductor:
         self._pass(begin + int(plan.down * SECOND))
         mend()
         if plan.node == CONSUMER:
-            self._await_broker()
+            self._await_broker(READY_WITHIN)
         else:
             self._bring_back(plan.kind, nodes)
         ready = time.monotonic_ns()
@@ -366,10 +367,16 @@ class Conductor:
         return [worker for worker in self._crew.workers if worker.running and (inside or worker in nodes)]
 
     def _bring_back(self, kind: str, nodes: Sequence[Node]) -> None:
-        """Until they answer their protocol again; what refuses to start is repaired, where there is a tool for it."""
+        """Until they answer their protocol again; what refuses to start is repaired, where there is a tool for it.
+
+        A server that refuses ends; files that nobody can open have no other way to say so.
+        """
+        seconds = READY_WITHIN if self._broker.embedded else RECOVERED_WITHIN
         try:
-            self._await_broker()
+            self._await_broker(seconds)
         except BrokerFailed as refusal:
+            if isinstance(refusal, NotReady) and not self._broker.embedded:
+                raise
             for other in self._stage.nodes.values():
                 if other not in nodes:
                     other.look()  # one that was not struck, and ended by itself, is no refusal of those that were
@@ -382,7 +389,7 @@ class Conductor:
                 raise
             for node in nodes:
                 self._log.mark("repaired", kind, node.name, began, time.monotonic_ns(), said=said)
-            self._await_broker()
+            self._await_broker(seconds)
 
     def _pass(self, until: int) -> None:
         while time.monotonic_ns() < until:

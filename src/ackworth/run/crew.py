@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ackworth.load.worker import ENVIRONMENT, FAILED, Order
-from ackworth.model.errors import AckworthError, BrokerFailed
+from ackworth.model.errors import AckworthError, NotReady
 
 # A worker finishes what is in flight before it ends.
 _GRACE = 40.0
@@ -89,7 +89,7 @@ class Crew:
         self.workers: list[Worker] = []
 
     def prepare(self, seconds: float, meanwhile: Callable[[], None]) -> None:
-        """Have the broker's topics made, as soon as it answers. Raises BrokerFailed if it does not."""
+        """Have the broker's topics made, as soon as it answers. Raises NotReady if it does not."""
         worker = self._start("prepare", replace(self._order, role="prepare", parent=os.getpid(), patience=seconds))
         try:
             while worker.running:
@@ -99,7 +99,7 @@ class Crew:
             worker.process.wait()
             self.forget(worker)
         if worker.process.returncode == FAILED:
-            raise BrokerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
+            raise NotReady(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
         worker.require_well()
 
     def produce(self, entries: Sequence[list[int]], rate: float | None) -> None:
