@@ -1,15 +1,16 @@
 """A cluster of three real servers: members come back after a kill, and begin from the furthest after a kill of all."""
 
 import contextlib
+import socket
 from collections.abc import Iterator
 
 import pytest
 
-from ackworth.broker import registry
+from ackworth.broker import mariadb, registry
 from ackworth.broker.brook_mariadb import BROKER, GALERA
 from ackworth.broker.contract import Place
 from ackworth.broker.galera import Cluster, Member
-from ackworth.broker.ports import Ports
+from ackworth.broker.ports import HOST, Ports
 from ackworth.broker.process import wait_until
 from ackworth.fault.kill import FAULT as KILL
 from ackworth.model.errors import BrokerFailed
@@ -54,6 +55,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Three]:
         settings = registry.settle(BROKER, {})
         members = [node for node in BROKER.build(places, settings) if isinstance(node, Member)]
         for member in members:
+            stack.callback(member.stop)
             stack.callback(KILL.strike, member, None)
         found = Three(members, BROKER.address(places, settings)["urls"][0])
         found.start()
@@ -107,3 +109,11 @@ def test_if_none_can_tell_how_far_it_was_none_begins() -> None:
     member = Known(None, cluster, ["somebody else"])
     with pytest.raises(BrokerFailed, match="no member of the cluster can tell"):
         member.start()
+
+
+def test_a_member_that_takes_a_connection_and_never_answers_has_not_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mariadb, "ANSWERS_WITHIN", 0.2)
+    member = Known(None, Cluster(), [])
+    with socket.create_server((HOST, 0)) as silent:
+        member._port = silent.getsockname()[1]
+        assert not member.joined()

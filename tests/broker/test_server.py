@@ -98,6 +98,19 @@ def test_a_child_whose_parent_is_gone_still_belongs_to_it(family: Family) -> Non
     assert gone(child) and family.node.processes() == []
 
 
+def test_the_pid_of_a_dead_one_is_nobody_elses_as_long_as_it_is_asked_for(family: Family) -> None:
+    main, child = family.pids()
+    for pid in (child, main):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: gone(main), 10, "it is gone")
+    with pytest.raises(BrokerFailed, match="ended with signal SIGKILL"):
+        family.node.look()
+    assert family.node.processes() == []
+    assert states(main) == {"Z"}, "it was buried, and a new process may have its pid"
+    family.node.stop()
+    assert states(main) == set()
+
+
 def test_it_stops_in_good_order_and_can_start_again(family: Family) -> None:
     first = family.pids()
     family.node.stop()

@@ -11,10 +11,12 @@ import pytest
 import brook
 from ackworth.driver import brook as driver
 from ackworth.driver.contract import Address, ConnectionLost, Incoming, Outgoing
+from ackworth.driver.wire import Deadline
 from ackworth.load.body import Bodies
 from ackworth.model.outcome import Outcome
 from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
+from tests.driver.messages import batch
 
 
 @pytest.fixture
@@ -26,6 +28,27 @@ def fresh(tmp_path: Path) -> Callable[[], Address]:
 
 def test_it_keeps_every_promise(fresh: Callable[[], Address]) -> None:
     check_driver(driver, fresh)
+
+
+def test_what_a_connection_that_broke_has_claimed_is_still_to_come(fresh: Callable[[], Address]) -> None:
+    """Its process lives, so nobody else gets it before the lease is over."""
+    address = fresh()
+    driver.prepare(address, TOPICS, GROUPS[:1])
+    sender = driver.Sender(address, TOPICS, 0)
+    sender.send(batch(0, 10))
+    sender.close()
+    broken = driver.Receiver(address, TOPICS, GROUPS[0], 0)
+    claimed = broken.receive(100, 0)
+    assert claimed is not None
+    receiver = driver.Receiver(address, TOPICS, GROUPS[0], 0)
+    assert receiver.receive(100, 0) is None and not receiver.told_empty
+    broken.close()
+    again = receiver.receive(100, 0)
+    assert again is not None and len(again) == 10
+    receiver.acknowledge(again)
+    receiver._ask_again = Deadline(0)
+    assert receiver.receive(100, 0) is None and receiver.told_empty
+    receiver.close()
 
 
 class Forgetful(driver.Receiver):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from nats.js import JetStreamContext
 
 from ackworth.broker.nats_jetstream import BROKER, STREAM, NatsJetStream
+from ackworth.broker.process import send, stop_and_wait
 from ackworth.driver import nats
 from ackworth.driver.contract import Address, ConnectionLost
 from ackworth.model.outcome import Outcome
@@ -113,6 +115,17 @@ def test_nothing_is_said_to_be_left_while_somebody_has_something(server: Running
         assert other.receive(10, 4 * nats._STAY) is None and not other.told_empty
         one.acknowledge(incoming)
         assert other.receive(10, 4 * nats._STAY) is None and other.told_empty
+
+
+@pytest.mark.real
+def test_what_a_server_that_stalls_said_before_counts_no_more(server: Running) -> None:
+    with contextlib.closing(nats.Receiver(server.address, TOPICS, GROUPS[0], 0)) as receiver:
+        while not receiver.told_empty:
+            assert receiver.receive(10, 0.1) is None
+        stop_and_wait(server.node.processes())
+        while receiver.told_empty:  # it asks again, and is not answered
+            assert receiver.receive(10, 0.1) is None
+        send(server.node.processes(), signal.SIGCONT)
 
 
 @pytest.mark.real

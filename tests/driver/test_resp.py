@@ -1,6 +1,7 @@
 """The driver of Redis Streams against a real server, against redis-py, and against servers that misbehave."""
 
 import contextlib
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import redis
 
+from ackworth.broker.process import send, stop_and_wait
 from ackworth.broker.redis_streams import RedisStreams
 from ackworth.driver import resp
 from ackworth.driver.codec.resp import bulk
@@ -50,6 +52,17 @@ def test_the_suite_notices_one_that_nothing_wakes(server: Running, monkeypatch: 
         monkeypatch.setattr(drivers, "PATIENCE", 0.2)
         with pytest.raises(AssertionError, match=f"a {part.lower()} is not woken"):
             drivers.whoever_sleeps_is_woken(resp, server.address)
+
+
+@pytest.mark.real
+def test_what_a_server_that_stalls_said_before_counts_no_more(server: Running) -> None:
+    with contextlib.closing(resp.Receiver(server.address, TOPICS, GROUPS[0], 0)) as receiver:
+        while not receiver.told_empty:
+            assert receiver.receive(10, 0.1) is None
+        stop_and_wait(server.node.processes())
+        while receiver.told_empty:  # it asks again, and is not answered
+            assert receiver.receive(10, 0.1) is None
+        send(server.node.processes(), signal.SIGCONT)
 
 
 @pytest.mark.real

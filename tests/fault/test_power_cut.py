@@ -44,10 +44,11 @@ class Writer:
 
     folder: Path
     name: str = "writer"
+    program: str = WRITER
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(self.folder)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", self.program, str(self.folder)], stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
@@ -111,6 +112,38 @@ def test_one_that_gave_up_its_files_just_before_does_not_stand_still_for_ever(di
         assert leaver.ended
     finally:
         leaver.stop()
+
+
+# Has a file open, and does not notice that its disk is gone.
+HOLDER = """
+import signal, sys
+held = open(f"{sys.argv[1]}/held", "wb")
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+@dataclass
+class LateComer(Writer):
+    """Opens its files after the last one was stopped, and before the disk is gone: then it is not listed yet."""
+
+    program: str = HOLDER
+    listed: int = 0
+
+    def processes(self) -> list[int]:
+        self.listed += 1
+        return [] if self.listed == 1 else super().processes()
+
+
+def test_one_that_opened_its_files_just_before_does_not_hold_the_disk(disk: Disk) -> None:
+    late = LateComer(disk.mount_point)
+    late.start()
+    try:
+        mend = POWER_CUT.strike(late, disk)
+        assert late.ended
+        mend()
+    finally:
+        late.stop()
 
 
 def test_kill_alone_loses_nothing_of_it(disk: Disk, writer: Writer) -> None:

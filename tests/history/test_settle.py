@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -41,6 +42,39 @@ def test_the_chunk_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     assert convert_finished(tmp_path)
     assert recorded(tmp_path) == list(range(64))
     assert len(list(chunks(tmp_path / "spool", SENT))) == 1
+
+
+def test_two_who_settle_at_the_same_time_do_it_once(tmp_path: Path) -> None:
+    spooled(tmp_path, 100)
+    other = threading.Thread(target=settle, args=[tmp_path])
+
+    def meanwhile(line: str) -> None:
+        if other.ident is None:
+            other.start()
+            other.join(0.3)  # it would be done by then, if it did not have to wait
+
+    settle(tmp_path, meanwhile)
+    other.join()
+    assert recorded(tmp_path) == list(range(100))
+    assert not (tmp_path / "spool").exists()
+
+
+def test_a_chunk_that_its_writer_was_killed_over_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path / "spool", SENT, "p1", rows_per_chunk=4)
+    append(spool, 0, 4)
+
+    def killed(path: Path, name: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            append(spool, 4, 1)
+    settle(tmp_path)
+    assert recorded(tmp_path) == list(range(4))
+    assert not (tmp_path / "spool").exists()
 
 
 @pytest.mark.parametrize("step", ["_next_segment", "SegmentWriter", "_discard"])

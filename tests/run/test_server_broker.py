@@ -11,6 +11,7 @@ import pytest
 
 from ackworth.broker.process import descendants
 from ackworth.broker.redis_streams import RedisStreams
+from ackworth.broker.server import Server
 from ackworth.model.outcome import Outcome
 from ackworth.pipeline.trial import judge_trial
 from ackworth.plan import resolve
@@ -53,6 +54,18 @@ def conduct(tmp_path: Path, redis_streams: RedisStreams, no_process_left: None) 
 def judged(told: Told) -> dict[str, Any]:
     result: dict[str, Any] = judge_trial(str(told.directory), Inline())
     return result
+
+
+def second_command(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    """What a server's second start runs instead of it."""
+    commands: dict[Server, list[list[str]]] = {}
+    start = Server.start
+
+    def start_once(server: Server) -> None:
+        server._command = commands.setdefault(server, [command, server._command]).pop()
+        start(server)
+
+    monkeypatch.setattr(Server, "start", start_once)
 
 
 def lost(told: Told) -> int:
@@ -205,19 +218,20 @@ def test_a_server_that_refuses_to_start_after_a_cut_says_why(
 
 
 def test_without_a_tool_a_refusal_to_start_ends_the_trial(conduct: Conduct, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ackworth.broker.server import Server
-
-    start = Server.start
-
-    def start_once(server: Server) -> None:
-        if server.last_lines():
-            server._command = ["/bin/false"]
-        start(server)
-
-    monkeypatch.setattr(Server, "start", start_once)
-    monkeypatch.setattr(Server, "last_lines", lambda server: server._log.exists() and server._log.read_text()[:1])
+    second_command(monkeypatch, ["/bin/false"])
     told = conduct("faults=[{kind: kill, at: 50%, down: 50ms}]", "broker.settings.appendonly=off")
     assert "node redis ended with code 1" in told.end.problems[0]
     result = judged(told)
     assert result["faults"][0]["refused"] and result["faults"][0]["repaired"] is None
     assert result["verdict"] == "unknown"  # a kill is not among what it claims to survive with the file off
+
+
+def test_one_that_runs_and_does_not_answer_in_time_has_not_refused_to_start(
+    conduct: Conduct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second_command(monkeypatch, ["/bin/sleep", "60"])
+    monkeypatch.setattr("ackworth.run.conductor.RECOVERED_WITHIN", 1.0)
+    told = conduct("faults=[{kind: kill, at: 50%, down: 50ms}]", "broker.settings.appendonly=always")
+    assert told.end.problems[0].startswith("the broker was not ready within 1 s")
+    assert told.marks("refused") == []
+    assert judged(told)["verdict"] == "unknown"

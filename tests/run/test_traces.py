@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from ackworth.broker.disk import Disk
+from ackworth.broker.process import kill_and_wait, started
 from ackworth.run import traces
 
 
@@ -41,6 +45,31 @@ def test_orphans_and_data_of_a_dead_run_are_removed(tmp_path: Path) -> None:
     bystander.wait()
     assert not (tmp_path / "trials" / "t" / "nodes").exists()
     assert (tmp_path / "trials" / "t" / "trial.json").exists()
+
+
+def test_a_run_that_was_killed_and_not_yet_buried_is_dead(tmp_path: Path) -> None:
+    (tmp_path / "trials" / "t" / "nodes").mkdir(parents=True)
+    conductor = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    note("dead-run", tmp_path, conductor.pid, started(conductor.pid))
+    assert traces.alive("dead-run") and traces.sweep() == []
+    kill_and_wait([conductor.pid])
+    assert started(conductor.pid), "it was buried"
+    assert not traces.alive("dead-run")
+    assert len(traces.sweep()) == 1
+    conductor.wait()
+
+
+@pytest.mark.real
+def test_what_somebody_still_uses_is_removed_by_a_later_start(tmp_path: Path, own_mounts: None) -> None:
+    node = tmp_path / "trials" / "t" / "nodes" / "n"
+    disk = Disk(node / "disk.img", node / "disk", 16 << 20)
+    note("dead-run", tmp_path, pid=1, started=0)
+    with (disk.mount_point / "file").open("w"):
+        assert traces.sweep() == []
+        assert disk.mount_point.is_mount()
+    (said,) = traces.sweep()
+    assert f"the mount {disk.mount_point}" in said and "the broker's data" in said
+    assert not node.exists() and traces.sweep() == []
 
 
 def test_a_note_that_cannot_be_read_is_thrown_away() -> None:

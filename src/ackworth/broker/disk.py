@@ -59,7 +59,7 @@ class Disk:
         """Never lazily: an image that is still alive must not be mounted again beside itself."""
         deadline = time.monotonic() + seconds
         while os.path.ismount(self.mount_point):
-            done = subprocess.run([_path("umount"), str(self.mount_point)], capture_output=True, text=True, check=False)
+            done = _tool("umount", str(self.mount_point))
             if done.returncode and time.monotonic() > deadline:
                 raise Unavailable(f"{self.mount_point} cannot be unmounted: {done.stderr.strip()}")
             if done.returncode:
@@ -85,8 +85,14 @@ class Disk:
         self.image.unlink(missing_ok=True)
 
 
+def _tool(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a session of its own: Ctrl-C reaches the whole terminal, and is not to cut short what cleans up."""
+    command = [_path(name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+
+
 def _run(tool: str, *arguments: str) -> str:
-    done = subprocess.run([_path(tool), *arguments], capture_output=True, text=True, check=False)
+    done = _tool(tool, *arguments)
     if done.returncode:
         raise Unavailable(f"{tool} {' '.join(arguments)}: {done.stderr.strip() or done.returncode}")
     return done.stdout

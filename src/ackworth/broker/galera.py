@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ackworth.broker import mariadb
 from ackworth.broker.contract import Place
 from ackworth.broker.mariadb import MariaDb
 from ackworth.broker.ports import HOST
@@ -106,7 +107,7 @@ class Member(MariaDb):
     def joined(self) -> bool:
         import pymysql
 
-        with contextlib.suppress(pymysql.Error), self.asked() as cursor:
+        with contextlib.suppress(pymysql.Error), self.asked(within=mariadb.ANSWERS_WITHIN) as cursor:
             cursor.execute("SHOW STATUS LIKE 'wsrep_local_state_comment'")
             return bool(cursor.fetchone()[1] == "Synced")
         return False

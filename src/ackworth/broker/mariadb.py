@@ -19,6 +19,8 @@ from ackworth.model.files import cache
 DATABASE = "brook"
 PROGRAMS = ("mariadbd", "mariadb-install-db")
 _ROLLED_BACK = 1213  # because of others
+ANSWERS_WITHIN = 5.0  # seconds
+DELETED_WITHIN = 600.0  # seconds, for every message that is stored
 # An empty database takes seconds to make, and is always the same: it is made once, and copied. A directory that was not
 # made to its end is made anew.
 _SCRIPT = """
@@ -64,12 +66,19 @@ class MariaDb(Server):
         return ["sh", "-c", _SCRIPT, "sh", str(self.data), str(empty), *command]
 
     @contextlib.contextmanager
-    def asked(self, database: str | None = None) -> Iterator[Any]:
-        """A cursor in a transaction, which is committed at the end."""
+    def asked(self, database: str | None = None, within: float = DELETED_WITHIN) -> Iterator[Any]:
+        """A cursor in a transaction, which is committed at the end. Who gets no answer in time does not wait on."""
         import pymysql
 
         connection = pymysql.connect(
-            host=HOST, port=self._port, user="root", database=database, connect_timeout=5, ssl_disabled=True
+            host=HOST,
+            port=self._port,
+            user="root",
+            database=database,
+            connect_timeout=ANSWERS_WITHIN,
+            read_timeout=within,
+            write_timeout=within,
+            ssl_disabled=True,
         )
         with contextlib.closing(connection), connection.cursor() as cursor:
             yield cursor

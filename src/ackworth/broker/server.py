@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ackworth.broker.process import descendants, kill_and_wait, of_session, states, wait_until
+from ackworth.broker.process import descendants, kill_all, of_session, states, wait_until
 from ackworth.model.errors import AckworthError, BrokerFailed, Unavailable
 
 _PR_SET_PDEATHSIG = 1
@@ -63,8 +63,7 @@ class Server:
         self._launch(self._command)
 
     def _launch(self, command: Sequence[str]) -> None:
-        if self._process is not None:
-            self._process.wait()  # a fault has ended it; nobody has taken note yet
+        self._bury()  # if a fault has ended it
         with self._log.open("ab") as output:
             self._log_begin = output.tell()
             try:
@@ -83,10 +82,19 @@ class Server:
 
     def look(self) -> None:
         """Raises BrokerFailed if it has ended, with the last lines that it printed since its start."""
-        if self._process is None or (code := self._process.poll()) is None:
+        if (code := self._ended()) is None:
             return
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
         raise BrokerFailed(f"node {self.name} ended with {how}; its last lines: {self.last_lines() or 'none'}")
+
+    def _ended(self) -> int | None:
+        """Its exit code, or minus the signal that ended it. It is left unburied: so its pid is nobody else's yet."""
+        if self._process is None:
+            return None
+        found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def last_lines(self) -> str:
         with self._log.open("rb") as file:
@@ -100,17 +108,22 @@ class Server:
     def processes(self) -> list[int]:
         if self._process is None:
             return []
-        self._process.poll()
         main = self._process.pid
         family = {main, *descendants(main), *of_session(main)}
         return sorted(pid for pid in family if not states(pid) <= set("ZX"))
 
     def stop(self) -> None:
         """SIGTERM to the server itself, as an init system does; whatever is left after a while is killed."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+        if self._process is None:
+            return
+        if self._ended() is None:
+            os.kill(self._process.pid, signal.SIGTERM)
         with contextlib.suppress(AckworthError):
             wait_until(lambda: not self.processes(), STOP_WITHIN, f"stopping {self.name}")
-        kill_and_wait(self.processes())
+        kill_all(self.processes)
+        self._bury()
+
+    def _bury(self) -> None:
         if self._process is not None:
             self._process.wait()
+            self._process = None

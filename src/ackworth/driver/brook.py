@@ -24,6 +24,7 @@ from ackworth.driver.contract import (
     joined,
 )
 from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
+from ackworth.driver.wire import Deadline
 from ackworth.model.errors import Unavailable
 from ackworth.model.outcome import Outcome
 from brook import LADDER, Batch, Brook, BrookError, LeaseLost, NoQueue, NotDurable, Piece, Refused, Run
@@ -32,6 +33,7 @@ REASONS = ("", "no answer in time", "the database refused it", "the database fai
 _REFUSED, _FAILED = 2, 3
 # A reader who wants one message of a run reads all of it; Brook asks for about this much.
 _RUN_BYTES = 64 * 1024
+_ASK_EVERY = 0.1  # seconds between questions whether there is nothing left
 _LADDERS = {"ladder": LADDER, "quick": [0.1] * len(LADDER)}
 
 
@@ -99,10 +101,18 @@ class Receiver:
         self._queue, ids = _enter(address, f"consumer-{consumer}", consumer, topics)
         self._group = group
         self._index = _index(ids)
+        self.told_empty = False
+        self._ask_again = Deadline(0)
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         with _or_lost():
             batch = self._queue.receive(self._group, max_messages=limit, wait=wait)
+            if batch.pieces:
+                self.told_empty = False
+            elif not self._ask_again.left():
+                # Others may have some, or a connection that broke after it had claimed them, until its lease is over.
+                self.told_empty = self._queue.lag(self._group) == 0
+                self._ask_again = Deadline(_ASK_EVERY)
         return _incoming(batch, self._index)
 
     def acknowledge(self, incoming: Incoming) -> None:

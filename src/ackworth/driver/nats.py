@@ -44,6 +44,7 @@ _BROKE, _NO_NATS, _UNCLEAR = 2, 3, 4
 _ACK_BYTES = len('MSG _ACK.5f3a90c1.000000000000 1  30\r\n{"stream":"s", "seq":1}\r\n')  # about the least
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY = 0.25  # seconds that a request for messages stays with the server
+_SIGN_LASTS = 1.0  # seconds that it counts that nothing was left: a server that stalls does not say so again
 _AGAIN_AFTER = 10.0  # seconds that a message may be with a receiver before another gets it
 _GIVE_BACK_WITHIN = 1.0  # seconds; a server that is too slow for it gives the messages to others all the same, later
 _MOST_BYTES = 16 << 20  # in one request: a server closes a connection that reads too slowly
@@ -228,7 +229,7 @@ class Receiver:
         self._to_come = 0  # how many the server may still send
         self._answer_by = Deadline(0)
         self._held: list[Messages] = []  # what was received and is not acknowledged
-        self.told_empty = False
+        self._sign_lasts = Deadline(0)
         with closed_if_it_fails(self._connection):
             self._connection.ask(f"$JS.API.CONSUMER.INFO.{self._group}")
 
@@ -242,6 +243,10 @@ class Receiver:
             if not deadline.left():
                 return None
 
+    @property
+    def told_empty(self) -> bool:
+        return self._sign_lasts.left() > 0
+
     def _take(self, wait: float) -> list[Messages]:
         """What is delivered now; whatever else comes says how things stand."""
         frames = list(self._connection.frames(wait))
@@ -249,7 +254,7 @@ class Receiver:
         if found:
             self._held += found
             self._to_come = max(0, self._to_come - sum(map(len, found)))
-            self.told_empty = False
+            self._sign_lasts = Deadline(0)
         for frame in frames:
             if frame not in found:
                 self._hear(frame)
@@ -268,7 +273,8 @@ class Receiver:
         """Either there is no more for a request, and how the group stands is asked for; or this is how it stands."""
         if isinstance(frame, Messages):
             said = _read_answer(frame)
-            self.told_empty = said.get("num_pending") == said.get("num_ack_pending") == 0
+            empty = said.get("num_pending") == said.get("num_ack_pending") == 0
+            self._sign_lasts = Deadline(_SIGN_LASTS if empty else 0)
         elif frame.text.startswith(_REQUEST_IS_OVER):
             self._to_come = 0
             ask = publish(f"$JS.API.CONSUMER.INFO.{self._group}", f"{self._connection.inbox}.state")

@@ -56,6 +56,7 @@ _BROKE, _NO_RESP, _UNCLEAR = 2, 3, 4
 _ACK_BYTES = len("$15\r\n1731716255123-0\r\n")  # the least that an ack takes
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY_MS = 250  # how long a request for new messages stays with the server
+_SIGN_LASTS = 1.0  # seconds that it counts that there was nothing new: a server that stalls does not say so again
 _ADOPT_AFTER_MS = 10_000  # how long a message may be with a consumer before another takes it
 
 
@@ -205,8 +206,12 @@ class Receiver:
         self._left_over = True  # whether what was not acknowledged is asked for, or what is new
         self._coming: Deliveries | None = None  # the answer that is awaited
         self._answer_by = Deadline(0)
-        self.told_empty = False
+        self._sign_lasts = Deadline(0)
         self._data = b""
+
+    @property
+    def told_empty(self) -> bool:
+        return self._sign_lasts.left() > 0
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         deadline = Deadline(wait)
@@ -217,14 +222,14 @@ class Receiver:
             if answer is None:
                 return None
             if any(len(entries) for entries in answer.found):
-                self.told_empty = False
+                self._sign_lasts = Deadline(0)
                 return self._incoming(answer.found)
             if self._left_over:
                 self._acknowledge(answer.found)  # deleted ones would come for ever
                 self._left_over = False
             elif answer.timed_out:
                 self._adopt(limit)
-                self._left_over = self.told_empty = True
+                self._left_over, self._sign_lasts = True, Deadline(_SIGN_LASTS)
 
     def _ask(self, limit: int) -> None:
         each = max(1, limit // len(self._topics))

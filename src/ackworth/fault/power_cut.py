@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ackworth.broker.contract import Node
 from ackworth.broker.disk import Disk, why_not
-from ackworth.broker.process import kill_and_wait, stop_all
+from ackworth.broker.process import kill_all, kill_and_wait, stop_all
 from ackworth.fault.contract import Mend
 from ackworth.model.errors import Unavailable
 
@@ -41,6 +41,7 @@ class PowerCut:
             stopped = stop_all(node.processes)
             fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, struct.pack("I", _NOLOGFLUSH))
             kill_and_wait(stopped)
+            kill_all(node.processes)  # whoever opened its files meanwhile; nobody can any more
         finally:
             os.close(descriptor)
         disk.unmount()

@@ -4,6 +4,8 @@ An intent is written before a segment gets its name, and says which chunks are i
 an intent knows: if the segment has its name, those chunks are done with and go; if not, they stay.
 """
 
+import contextlib
+import fcntl
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -18,28 +20,48 @@ from ackworth.model.files import write_json
 
 CHUNKS_PER_SEGMENT = ROWS_PER_SEGMENT // ROWS_PER_CHUNK
 
+_LOCK = ".lock"
+
 Numbered = tuple[int, Path]  # a chunk's number and file
 
 
 def settle(trial: Path, progress: Callable[[str], None] = lambda line: None) -> None:
     """Everything that is left in the spool becomes segments. Nobody may be writing any more.
 
-    Raises AckworthError if the disk does not let it: then the events are still in the spool.
+    Of those who do it at the same time, one does it and the others wait. Raises AckworthError if the disk does not
+    let it: then the events are still in the spool.
     """
     try:
-        for table in EVENTS:
-            for series, waiting in _by_series(trial, table):
-                for start in range(0, len(waiting), CHUNKS_PER_SEGMENT):
-                    progress(f"writing the record: {table.name} of {series}")
-                    _convert(trial, table, series, waiting[start : start + CHUNKS_PER_SEGMENT])
-        for table in (MARK, SAMPLE):
-            _convert_lines(trial, table)
-        _clear(trial / "spool")
+        with _alone(trial / "spool") as is_there:
+            if is_there:
+                _settle(trial, progress)
     except OSError as error:
         raise AckworthError(
             f"{trial}: the record cannot be written ({error.strerror}), its events are safe in the spool: "
             "free some space, then judge it with `ackworth check`"
         ) from error
+
+
+@contextlib.contextmanager
+def _alone(spool: Path) -> Iterator[bool]:
+    """Whether there still is a spool when nobody else is at it."""
+    if not spool.exists():
+        yield False
+        return
+    with (spool / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield spool.exists()
+
+
+def _settle(trial: Path, progress: Callable[[str], None]) -> None:
+    for table in EVENTS:
+        for series, waiting in _by_series(trial, table):
+            for start in range(0, len(waiting), CHUNKS_PER_SEGMENT):
+                progress(f"writing the record: {table.name} of {series}")
+                _convert(trial, table, series, waiting[start : start + CHUNKS_PER_SEGMENT])
+    for table in (MARK, SAMPLE):
+        _convert_lines(trial, table)
+    _clear(trial / "spool")
 
 
 def convert_finished(trial: Path) -> bool:
@@ -99,7 +121,15 @@ def _convert_lines(trial: Path, table: Table) -> None:
 
 
 def _clear(spool: Path) -> None:
-    """An empty spool is of no use to anybody; one that still holds something stays."""
-    for folder in (*spool.glob("*/"), spool):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+    """An empty spool is of no use to anybody; one that still holds something stays.
+
+    A chunk that was never given its name has no rows: its writer was killed while it made it.
+    """
+    for unfinished in spool.glob("*/.*.chunk.new"):
+        unfinished.unlink()
+    for folder in (folder for folder in spool.glob("*/") if not any(folder.iterdir())):
+        folder.rmdir()
+    if {path.name for path in spool.glob("*")} <= {_LOCK}:
+        (spool / _LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody who came late has its own lock in it, and clears it
+            spool.rmdir()

@@ -3,7 +3,7 @@
     python -m ackworth.load.worker
 
 Its order is the first line on its standard input. It dies with the conductor (parent-death signal), and
-says in a line on its standard output that it is `up`, and from then on, every second and whenever it
+says in a line on its standard output that it is `up`, and from then on, every quarter of a second and whenever it
 changes, that it is `ready`, `idle` (its consumers asked, and there was nothing), or in `trouble` with the
 broker. Producers wait for a second line, the time that their schedule counts from. It stops gracefully at
 SIGTERM, and ends by itself when its producers have nothing left to send. Exit code 0 means that it did what
@@ -38,6 +38,8 @@ from ackworth.model.errors import AckworthError
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 
 _PR_SET_PDEATHSIG = 1
+FAILED = 3  # the exit code of one that could not do what it was told
+AGAIN = SECOND // 4  # how often it says how it goes, also if nothing changed
 LONGEST_WAIT = SECOND // 20  # so that a signal to stop is noticed
 PATIENCE = 30 * SECOND  # how long a broker may answer nothing before what is in flight counts as unknown
 
@@ -76,7 +78,7 @@ def main() -> int:
         {"prepare": prepare, "produce": produce, "consume": consume}[order.role](order)
     except (AckworthError, contract.ConnectionLost, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201 - the conductor reads it
-        return 3
+        return FAILED
     finally:
         # An interpreter that ends forgets its handlers, and one that is asked to end twice would die of it.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -223,7 +225,7 @@ def _sizes(order: Order, producer: int, first: int) -> Callable[[int], contract.
 
 
 class _Teller:
-    """Tells the conductor how it goes, whenever that changes, and every second: who says nothing stands still."""
+    """Tells the conductor how it goes, whenever that changes, and again and again: who says nothing stands still."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -234,7 +236,7 @@ class _Teller:
         trouble = next((text for text in troubles if text is not None), None)
         state = f"trouble {trouble}".splitlines()[0] if trouble is not None else "idle" if idle else "ready"
         if state != self._told or self._clock.now() >= self._again_at:
-            self._told, self._again_at = state, self._clock.now() + SECOND
+            self._told, self._again_at = state, self._clock.now() + AGAIN
             print(state, flush=True)  # noqa: T201
 
 

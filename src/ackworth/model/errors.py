@@ -23,3 +23,7 @@ class Unavailable(AckworthError):
 
 class BrokerFailed(AckworthError):
     """The broker did not start, did not become ready, or could not be configured."""
+
+
+class NotReady(BrokerFailed):
+    """The broker did not answer in time. It may only be slow: that is no refusal."""

@@ -1,9 +1,7 @@
 """The virtual machine that Spark runs in: launched, and gone at the end, whatever comes in between."""
 
 import re
-import signal
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,13 +11,15 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from ackworth.model.errors import Unavailable
+from ackworth.model.interrupts import interrupts_wait
 
 
 @contextmanager
 def virtual_machine(conf: SparkConf, log: Path) -> Iterator[Any]:
     """A JVM that prints into a file, and is gone at the end."""
     with ExitStack() as stack:
-        with log.open("wb") as output, _interrupts_wait(), _temporary_files_in(log.parent):
+        # Who launches a JVM cannot end it before it is there.
+        with log.open("wb") as output, interrupts_wait(), _temporary_files_in(log.parent):
             try:
                 gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
             except Exception as error:
@@ -46,25 +46,6 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
-
-
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Until the end of this: who launches a JVM cannot end it before it is there."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[tuple[int, Any]] = []
-    numbers = signal.SIGINT, signal.SIGTERM
-    before = {number: signal.signal(number, lambda *what: came.append(what)) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    for which, frame in came:
-        if callable(handler := before[signal.Signals(which)]):
-            handler(which, frame)
 
 
 def reason_in(text: str) -> str:

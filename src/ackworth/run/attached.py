@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import Any, Self
 from ackworth.broker import registry, urls
 from ackworth.broker.contract import Attachable, Broker, Node
 from ackworth.driver import contract as drivers
+from ackworth.driver.wire import Deadline
 from ackworth.fault import contract as faults
 from ackworth.fault.contract import Fault, Mend
 from ackworth.model.errors import AckworthError, BadInput
@@ -19,6 +21,7 @@ from ackworth.run import traces
 
 START = "start"
 COMMAND_WITHIN = 120.0
+BACK_WITHIN = 20.0  # how long one that was started again at the end may take until it answers
 
 
 class CommandFailed(AckworthError):
@@ -112,6 +115,7 @@ class Attached:
         self._attachment, self.address = attachment, address
         self._topics, self._groups, self._notes = topics, groups, notes
         self.nodes: dict[str, Node] = {"attached": TheirNode("attached")}
+        self._broken = False
 
     def __enter__(self) -> Self:
         return self
@@ -119,13 +123,27 @@ class Attached:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The broker stays, and nothing of ours in it."""
+        """The broker stays, as whole as it was, and nothing of ours in it."""
+        ours = f"topics {self._topics[0]} to {self._topics[-1]}"
         try:
-            left = _guest(self._attachment.kind).remove(self.address, self._topics, self._groups)
+            left = self._removed(Deadline(BACK_WITHIN if self._broken else 0))
+        except CommandFailed as failed:
+            left = f"the broker is left broken, and {ours} in it: {failed}"
         except drivers.ConnectionLost as lost:
-            left = f"topics {self._topics[0]} to {self._topics[-1]} could not be removed: {lost}"
+            left = f"{ours} could not be removed: {lost}"
         if left is not None:
             self._notes.append(left)
+
+    def _removed(self, deadline: Deadline) -> str | None:
+        """See `Guest.remove`. One that is broken because the trial ended in the middle of a fault is mended before."""
+        self._mend()
+        while True:
+            try:
+                return _guest(self._attachment.kind).remove(self.address, self._topics, self._groups)
+            except drivers.ConnectionLost:
+                if not deadline.left():
+                    raise
+            time.sleep(0.05)
 
     def sync(self) -> None:
         """Its disks are not ours."""
@@ -144,8 +162,14 @@ class Attached:
         return None
 
     def strike(self, fault: Fault, nodes: Sequence[Node]) -> Mend:
+        self._broken = True
         self._run(fault.name)
-        return lambda: self._run(START) if START in self._attachment.commands else None
+        return self._mend
+
+    def _mend(self) -> None:
+        broken, self._broken = self._broken, False
+        if broken and START in self._attachment.commands:
+            self._run(START)
 
     def _run(self, name: str) -> None:
         """Until the command itself ends: a server that it leaves running has its output, and is not this run's."""

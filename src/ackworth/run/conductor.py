@@ -30,13 +30,14 @@ from ackworth.history.meta import End, Group, Trial
 from ackworth.history.schema import DELIVERED, OUTCOME, SENT
 from ackworth.load.worker import Order
 from ackworth.model.clock import SECOND
-from ackworth.model.errors import AckworthError, BrokerFailed
+from ackworth.model.errors import AckworthError, BrokerFailed, NotReady
+from ackworth.model.interrupts import interrupts_wait
 from ackworth.plan.model import CONSUMER, FaultPlan, Phase
 from ackworth.plan.reader import RateOf
 from ackworth.plan.resolve import TrialPlan
 from ackworth.run import samples, space
 from ackworth.run.attached import Attached, Attachment
-from ackworth.run.crew import Crew, WorkerFailed, shares
+from ackworth.run.crew import Crew, Worker, shares
 from ackworth.run.logbook import Logbook
 from ackworth.run.scribe import ScribeProcess
 from ackworth.run.stage import Stage
@@ -44,6 +45,7 @@ from ackworth.run.watch import WATCHED, Watch
 
 TICK = 0.02
 READY_WITHIN = 60.0
+RECOVERED_WITHIN = 180.0  # a server that reads all of its log again after a fault may take its time
 
 
 class Reporter(Protocol):
@@ -104,7 +106,14 @@ class Conductor:
     # ---- the whole ---------------------------------------------------------------------------------
 
     def run(self) -> End:
-        """The trial from beginning to end. What goes wrong becomes a problem of its End."""
+        """The trial from beginning to end. What goes wrong becomes a problem of its End.
+
+        Interrupted it stops at the next tick, or after its end: nothing is started, mended or cleaned up by halves.
+        """
+        with interrupts_wait() as self._interrupts:
+            return self._conduct()
+
+    def _conduct(self) -> End:
         self._log.begin(self._trial())
         problems: list[str] = []
         drained = False
@@ -187,18 +196,17 @@ class Conductor:
         self._scribe = stack.enter_context(ScribeProcess(self._directory))
         self._crew = Crew(self._log.logs, self._order(self._stage.address))
         stack.callback(self._crew.kill)
-        self._device = self._stage.device
-        self._await_broker("prepare")
+        self._await_broker(READY_WITHIN, "prepare")
         self._stage.sync()
 
-    def _await_broker(self, phase: str | None = None) -> None:
+    def _await_broker(self, seconds: float, phase: str | None = None) -> None:
         """Until it answers, has its topics, and all nodes take part; the load, if there is any, goes on meanwhile."""
-        deadline = time.monotonic() + READY_WITHIN
-        self._crew.prepare(READY_WITHIN, lambda: self._tick(phase))
+        deadline = time.monotonic() + seconds
+        self._crew.prepare(seconds, lambda: self._tick(phase))
         while not self._stage.joined():
             self._tick(phase)
             if time.monotonic() > deadline:
-                raise BrokerFailed(f"not every node takes part {READY_WITHIN:g} s after its start: see its log")
+                raise NotReady(f"not every node takes part {seconds:g} s after its start: see its log")
 
     def _order(self, address: dict[str, Any]) -> Order:
         workload = self._plan.workload
@@ -247,13 +255,13 @@ class Conductor:
             if fault := self._schedule.due(self._progress()):
                 self._strike(fault)
                 if not fault.resume:
-                    self._crew.finish("produce")
+                    self._crew.finish("produce", self._tick)
                     return False
                 self._start_producers()
                 self._crew.go(self._phase_began)
                 self._well_at = time.monotonic()
             elif self._phase_is_over():
-                self._crew.finish("produce")
+                self._crew.finish("produce", self._tick)
                 return True
 
     def _share_out(self, phase: Phase) -> dict[int, tuple[int, int]]:
@@ -318,7 +326,7 @@ class Conductor:
 
     def _strike(self, plan: FaultPlan) -> None:
         nodes = self._targets(plan.node)
-        alive = [worker for worker in self._crew.workers if worker.running]
+        at_stake = self._at_stake(plan, nodes)
         begin = time.monotonic_ns()
         self._reporter.happened(plan.kind)
         mend = self._stage.strike(self._faults[plan.kind], nodes)
@@ -328,17 +336,18 @@ class Conductor:
             self._log.mark(
                 "fault", plan.kind, node.name, begin, down, of=of, whole=len(nodes) == len(self._stage.nodes)
             )
-        ends_workers = self._faults[plan.kind].ends_node and (self._broker.embedded or plan.node == CONSUMER)
-        dead = [worker for worker in alive if ends_workers and not worker.running]
+        dead = [worker for worker in at_stake if not worker.running]
         for worker in dead:
             self._log.mark("worker-died", worker.name, "", begin, down)
-        if dead:
-            self._crew.bury()
+            self._crew.forget(worker)
         if not plan.resume and self._faults[plan.kind].ends_node:
             self._crew.ask_to_end("produce")
         self._pass(begin + int(plan.down * SECOND))
         mend()
-        self._bring_back(plan.kind, nodes)
+        if plan.node == CONSUMER:
+            self._await_broker(READY_WITHIN)
+        else:
+            self._bring_back(plan.kind, nodes)
         ready = time.monotonic_ns()
         for node in nodes:
             self._log.mark("ready", plan.kind, node.name, ready, ready)
@@ -350,11 +359,27 @@ class Conductor:
             return self._stage.choose(name, self._chance)
         return [self._chance.choice(self._crew.role("consume"))]
 
+    def _at_stake(self, plan: FaultPlan, nodes: Sequence[Node]) -> list[Worker]:
+        """The workers that the fault may end: one that it strikes itself, or all that have the broker inside."""
+        if not self._faults[plan.kind].ends_node:
+            return []
+        inside = self._broker.embedded and plan.node != CONSUMER
+        return [worker for worker in self._crew.workers if worker.running and (inside or worker in nodes)]
+
     def _bring_back(self, kind: str, nodes: Sequence[Node]) -> None:
-        """Until they answer their protocol again; what refuses to start is repaired, where there is a tool for it."""
+        """Until they answer their protocol again; what refuses to start is repaired, where there is a tool for it.
+
+        A server that refuses ends; files that nobody can open have no other way to say so.
+        """
+        seconds = READY_WITHIN if self._broker.embedded else RECOVERED_WITHIN
         try:
-            self._await_broker()
-        except (BrokerFailed, WorkerFailed) as refusal:
+            self._await_broker(seconds)
+        except BrokerFailed as refusal:
+            if isinstance(refusal, NotReady) and not self._broker.embedded:
+                raise
+            for other in self._stage.nodes.values():
+                if other not in nodes:
+                    other.look()  # one that was not struck, and ended by itself, is no refusal of those that were
             began = time.monotonic_ns()
             for node in nodes:
                 self._log.mark("refused", kind, node.name, began, began, reason=str(refusal))
@@ -364,7 +389,7 @@ class Conductor:
                 raise
             for node in nodes:
                 self._log.mark("repaired", kind, node.name, began, time.monotonic_ns(), said=said)
-            self._await_broker()
+            self._await_broker(seconds)
 
     def _pass(self, until: int) -> None:
         while time.monotonic_ns() < until:
@@ -378,9 +403,10 @@ class Conductor:
         deadline = time.monotonic() + drain.limit
         with self._log.phase("drain"):
             self._start_consumers()
+            self._crew.ask_anew("consume")
             self._well_at = time.monotonic()
             seen, since = -1, math.inf  # since when it is quiet: not yet
-            while time.monotonic() - since < drain.quiet:
+            while time.monotonic() - since < drain.quiet or not self._crew.heard_after(since, "consume"):
                 self._tick("drain")
                 rows = self._watch.rows(DELIVERED)
                 is_quiet = rows == seen and self._consumers_are_idle()
@@ -388,7 +414,7 @@ class Conductor:
                 if time.monotonic() > deadline:
                     self._notes.append(f"the drain was given up after {drain.limit:g} s, while messages still came")
                     return False
-            self._crew.finish("consume")
+            self._crew.finish("consume", lambda: self._tick("drain"))
         return True
 
     def _consumers_are_idle(self) -> bool:
@@ -400,6 +426,8 @@ class Conductor:
 
     def _tick(self, phase: str | None = None) -> None:
         time.sleep(TICK)
+        if self._interrupts:
+            raise KeyboardInterrupt
         self._watch.look()
         self._crew.look()
         self._scribe.look()
@@ -425,5 +453,5 @@ class Conductor:
         if not self._broker.embedded:
             pids |= {f"node:{n.name}": pid for n in self._stage.nodes.values() for pid in n.processes()[:1]}
         backlog = acked - int(delivered / (self._plan.workload.copies or 1))
-        self._log.sample(samples.rows(pids, self._device, max(0, backlog)))
+        self._log.sample(samples.rows(pids, self._stage.device, max(0, backlog)))
         self._reporter.counts(phase, sent=sent, answered=acked, delivered=delivered)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ackworth.load.worker import ENVIRONMENT, Order
-from ackworth.model.errors import AckworthError
+from ackworth.load.worker import ENVIRONMENT, FAILED, Order
+from ackworth.model.errors import AckworthError, NotReady
 
 # A worker finishes what is in flight before it ends.
 _GRACE = 40.0
 UP_WITHIN = 60.0
-SILENT_FOR = 30.0  # a worker says every second that it is there, unless the broker keeps it
+SILENT_FOR = 30.0  # a worker says again and again that it is there, unless the broker keeps it
 
 
 class WorkerFailed(AckworthError):
@@ -53,8 +53,13 @@ class Worker:
         """One that is down stays down: the conductor replaces it."""
 
     def stop(self) -> None:
+        """Whatever it is at: one that does not end is killed, as an operator would."""
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     def look(self) -> None:
         """Hear what it says. Raises WorkerFailed if it ended badly, whoever killed it."""
@@ -63,6 +68,9 @@ class Worker:
             word, _, rest = line.strip().partition(" ")
             self.up, self.idle = True, word == "idle"
             self.heard_at, self.said = time.monotonic(), rest if word == "trouble" else None
+        self.require_well()
+
+    def require_well(self) -> None:
         code = self.process.poll()
         if code not in (None, 0):
             raise WorkerFailed(f"{self.name} ended with {_code(code)}: {self.last_words()}")
@@ -81,7 +89,7 @@ class Crew:
         self.workers: list[Worker] = []
 
     def prepare(self, seconds: float, meanwhile: Callable[[], None]) -> None:
-        """Have the broker's topics made, as soon as it answers. Raises WorkerFailed."""
+        """Have the broker's topics made, as soon as it answers. Raises NotReady if it does not."""
         worker = self._start("prepare", replace(self._order, role="prepare", parent=os.getpid(), patience=seconds))
         try:
             while worker.running:
@@ -89,9 +97,10 @@ class Crew:
         finally:
             worker.process.kill()  # if it still waits for a broker that has failed
             worker.process.wait()
-            self._forget(worker)
-        if worker.process.returncode:
-            raise WorkerFailed(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
+            self.forget(worker)
+        if worker.process.returncode == FAILED:
+            raise NotReady(f"the broker was not ready within {seconds:g} s: {worker.last_words()}")
+        worker.require_well()
 
     def produce(self, entries: Sequence[list[int]], rate: float | None) -> None:
         """Start producers; they wait for `go`, so that a phase does not begin with the loading of modules."""
@@ -147,26 +156,32 @@ class Crew:
         for worker in self.role("produce") + self.role("consume"):
             worker.look()
 
-    def bury(self) -> None:
-        """Forget the workers that have ended, however they did."""
-        for worker in [worker for worker in self.workers if not worker.running]:
-            self._forget(worker)
+    def ask_anew(self, role: str) -> None:
+        """What was said so far is heard, and counts no more: it may be older than what happened since."""
+        for worker in self.role(role):
+            worker.look()
+            worker.idle = False
+
+    def heard_after(self, moment: float, role: str) -> bool:
+        """Whether all of them have said something since: one that stands still says what it last was no longer."""
+        return all(worker.heard_at > moment for worker in self.role(role))
 
     def ask_to_end(self, role: str) -> None:
         """They begin nothing new, finish what is in flight, and end."""
         for worker in self.role(role):
             worker.process.send_signal(signal.SIGTERM)
 
-    def finish(self, role: str) -> None:
+    def finish(self, role: str, meanwhile: Callable[[], None]) -> None:
         """Ask the workers of a role to end, and wait until they have done so well. Raises WorkerFailed."""
         self.ask_to_end(role)
+        deadline = time.monotonic() + _GRACE
+        while late := [worker.name for worker in self.role(role) if worker.running]:
+            if time.monotonic() > deadline:
+                raise WorkerFailed(f"{late[0]} did not end within {_GRACE:g} s after it was asked to")
+            meanwhile()
         for worker in self.role(role):
-            try:
-                worker.process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                raise WorkerFailed(f"{worker.name} did not end within {_GRACE:g} s after it was asked to") from None
             worker.look()
-            self._forget(worker)
+            self.forget(worker)
 
     def kill(self) -> None:
         """End all of them at once, whatever they do."""
@@ -174,9 +189,9 @@ class Crew:
             worker.process.kill()
         for worker in list(self.workers):
             worker.process.wait()
-            self._forget(worker)
+            self.forget(worker)
 
-    def _forget(self, worker: Worker) -> None:
+    def forget(self, worker: Worker) -> None:
         for pipe in (worker.process.stdin, worker.process.stdout):
             assert pipe is not None
             pipe.close()

@@ -43,11 +43,17 @@ def default_out(plan: str) -> Path:
 
 
 def create(path: Path) -> None:
-    """Make a run's directory. One that holds something is refused: nothing is ever written over."""
+    """Make a run's directory. One that holds something is refused: nothing is ever written over.
+
+    Of two runs that want the same one at the same time, the one that makes `trials` has it.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
-            raise BadInput(f"{path}: is not empty: name a new directory with --out")
+            raise FileExistsError
+        (path / "trials").mkdir()
+    except FileExistsError:
+        raise BadInput(f"{path}: is not empty: name a new directory with --out") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be made ({error.strerror}): name another directory with --out") from error
 

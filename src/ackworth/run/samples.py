@@ -65,6 +65,9 @@ def disk(device: str) -> Row | None:
 
 def device_of(path: Path) -> str | None:
     """The block device below a path, as /proc/diskstats calls it; None where there is none, as on tmpfs."""
-    number = path.stat().st_dev
+    try:
+        number = path.stat().st_dev
+    except OSError:
+        return None  # its disk is not mounted
     link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     return link.resolve().name if link.exists() else None

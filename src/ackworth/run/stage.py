@@ -77,7 +77,7 @@ class Stage:
 
     @property
     def device(self) -> str | None:
-        """The block device that the first node writes to."""
+        """The block device that the first node writes to: after a cut of its power perhaps another."""
         return samples.device_of(next(iter(self._places.values())).data)
 
     def sync(self) -> None:

@@ -13,8 +13,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from ackworth.broker.process import kill_and_wait, started
+from ackworth.broker.process import kill_all, started, states
 from ackworth.model.files import mounts, write_json
 
 VARIABLE = "ACKWORTH_RUN"
@@ -42,12 +43,17 @@ def noted(run: str, directory: Path) -> Iterator[None]:
 
 
 def alive(run: str) -> bool:
-    """Whether the process that conducts a run still lives."""
+    """Whether another process that conducts a run still lives."""
     try:
         note = json.loads((notes_folder() / f"{run}.json").read_text())
-        return bool(started(note["pid"]) == note["started"] and note["pid"] != os.getpid())
+        return _lives(note) and note["pid"] != os.getpid()
     except (OSError, ValueError, KeyError):
         return False
+
+
+def _lives(note: dict[str, Any]) -> bool:
+    """One that was killed is dead also while nobody has taken note of it."""
+    return bool(started(note["pid"]) == note["started"] and not states(note["pid"]) <= set("ZX"))
 
 
 def sweep() -> list[str]:
@@ -56,14 +62,15 @@ def sweep() -> list[str]:
     for path in sorted(notes_folder().glob("*.json")):
         try:
             note = json.loads(path.read_text())
-            run, directory, alive = note["run"], Path(note["directory"]), started(note["pid"]) == note["started"]
+            run, directory, lives = note["run"], Path(note["directory"]), _lives(note)
         except (OSError, ValueError, KeyError, TypeError):
             path.unlink(missing_ok=True)  # a note that cannot be read helps nobody
             continue
-        if alive:
+        if lives:
             continue
         removed = _remove(run, directory)
-        path.unlink(missing_ok=True)
+        if not _left(directory):
+            path.unlink(missing_ok=True)
         if removed:
             said.append(f"run {run} was killed; removed {', '.join(removed)}; its record is in {directory}")
     return said
@@ -73,20 +80,24 @@ def _remove(run: str, directory: Path) -> list[str]:
     removed = []
     pids = _processes(run)
     if pids:
-        kill_and_wait(pids)
+        kill_all(lambda: _processes(run))
         removed.append(f"{len(pids)} processes")
-    nodes = sorted(directory.glob("trials/*/nodes"))
-    for mount_point in _mounts_below(nodes):
-        subprocess.run(["umount", mount_point], check=False, capture_output=True)
-        removed.append(f"the mount {mount_point}")
-    for loop in _loops_below(nodes):
-        subprocess.run(["losetup", "-d", loop], check=False, capture_output=True)
-        removed.append(f"the loop device {loop}")
+    nodes = _left(directory)
+    removed += [f"the mount {point}" for point in _mounts_below(nodes) if _done("umount", point)]
     for folder in nodes:
         if not _mounts_below([folder]):
+            removed += [f"the loop device {loop}" for loop in _loops_below([folder]) if _done("losetup", "-d", loop)]
             shutil.rmtree(folder, ignore_errors=True)
-            removed.append(f"the broker's data in {folder}")
-    return removed
+    return removed + [f"the broker's data in {folder}" for folder in nodes if not folder.exists()]
+
+
+def _done(*command: str) -> bool:
+    return not subprocess.run(command, check=False, capture_output=True).returncode
+
+
+def _left(directory: Path) -> list[Path]:
+    """Where the brokers' data is. As long as there is any, the note stays: somebody else may be using it."""
+    return sorted(directory.glob("trials/*/nodes"))
 
 
 def _processes(run: str) -> list[int]:

@@ -112,7 +112,7 @@ def test_their_commands_end_and_start_it(tmp_path: Path, theirs: Theirs) -> None
 def test_a_broker_that_stays_away_keeps_what_was_made_and_that_is_said(
     tmp_path: Path, theirs: Theirs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ackworth.run.conductor.READY_WITHIN", 0.2)
+    monkeypatch.setattr("ackworth.run.conductor.RECOVERED_WITHIN", 0.2)
     attachment = attach(theirs.links["plain"], [f"kill={theirs.command('KILL')}"])
     try:
         told = conduct(tmp_path, attachment, "faults=[{kind: kill, at: 40%}]")
