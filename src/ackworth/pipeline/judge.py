@@ -5,7 +5,8 @@ Rules that all checks follow:
 1. What is found is evidence: a message that was doubled was doubled, whatever else went wrong.
 2. What is not found counts for nothing unless the groups were drained: the rest might still have held it.
    Only a loss is the other way round: none lost is certain, some lost is not, before the drain is complete.
-3. Where the run itself had a problem, nothing is held; and a loss, a duplicate or a reordering may be the run's own.
+3. Where the run itself had a problem, nothing is held; and a loss, a duplicate, a reordering or a figure may be the
+   run's own. Nor does a figure say anything of a run that was killed.
 4. A measurement or a check that failed is unknown, with the error; never held.
 """
 
@@ -17,9 +18,10 @@ from typing import Any
 from ackworth.history.meta import End
 from ackworth.model.result import CheckResult, TrialResult
 from ackworth.model.verdict import Check, Verdict, worst
-from ackworth.pipeline.context import Context
+from ackworth.model.words import counted
+from ackworth.pipeline.context import Context, Mark
 from ackworth.pipeline.measurement import Findings
-from ackworth.pipeline.sentence import counted, sentence
+from ackworth.pipeline.sentence import sentence
 from ackworth.pipeline.work import failure
 
 NONE, CLAIMED, ANY = "none", "claimed", "any"
@@ -47,6 +49,20 @@ class Case:
         if self.end.problems:
             return "the run was not complete"
         return None if self.end.drained else "the groups were not drained"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the load went as planned, if the drain did or not."""
+        return self.end is not None and not self.end.problems
+
+    @property
+    def faults(self) -> list[Mark]:
+        """Those of the broker: a consumer that dies is no excuse."""
+        return [mark for mark in self.context.marked("fault") if mark.of_the_broker]
+
+    def claimed(self, fault: Mark) -> bool:
+        """Whether the broker claims that an acked message survives it."""
+        return self.context.trial.claims.covers(fault.name, whole=fault.whole)
 
     def total(self, what: str) -> int:
         return sum(group[what] for group in self.findings.groups)  # type: ignore[literal-required]
@@ -112,17 +128,14 @@ def _lost(case: Case) -> Check:
 
 
 def _loss_allowed(case: Case) -> str | None:
-    expected = case.expect.get("lost", CLAIMED)
+    expected, sent = case.expect.get("lost", CLAIMED), case.findings.shared["last lost sent"]
     if expected == ANY:
         return "which the plan allows"
     if expected == BEFORE_FAULT:
-        last = max((mark.t_end for mark in case.context.marked("fault")), default=-1)
-        sent = case.findings.shared["last lost sent"]
+        last = max((mark.t_end for mark in case.faults), default=-1)
         return "all of them sent before the last fault, which the plan allows" if sent <= last else None
-    claims = case.context.trial.claims
-    # A broker that dies may lose what it does not claim to keep; a consumer that dies is no excuse.
-    faults = [mark for mark in case.context.marked("fault") if mark.detail.get("of") != "consumer"]
-    beyond = [mark.name for mark in faults if not claims.covers(mark.name, whole=mark.detail.get("whole", True))]
+    # A broker that dies may lose what it does not claim to keep, but not what was sent when it was up again.
+    beyond = [mark.name for mark in case.faults if not case.claimed(mark) and sent <= case.context.over_at(mark)]
     if expected == CLAIMED and beyond:
         return f"and the broker does not claim to survive {beyond[0]}"
     return None
@@ -131,10 +144,20 @@ def _loss_allowed(case: Case) -> str | None:
 def _started(case: Case) -> Check:
     """A refusal to start is evidence, whatever became of the run afterwards."""
     refused = case.context.marked("refused")
-    allowed = _loss_allowed(case)
-    seen = f"{refused[0].node} refused to start after {refused[0].name}: {refused[0].detail['reason']}"
-    verdict = Verdict.HELD if allowed else Verdict.BROKEN
-    return _measured("started", len(refused), verdict, f"{seen}, {allowed}" if allowed else seen)
+    wanted = [mark for mark in refused if case.expect.get("lost") == NONE or case.claimed(_struck(case, mark))]
+    told = (wanted or refused)[0]
+    seen = f"{told.node} refused to start after {told.name}: {told.detail['reason']}"
+    if wanted:
+        return _answer("started", len(refused), Verdict.BROKEN, seen)
+    excuse = f"and the broker does not claim to survive {told.name}"
+    return _answer("started", len(refused), Verdict.HELD, f"{seen}, {excuse}")
+
+
+def _struck(case: Case, refused: Mark) -> Mark:
+    """The fault after which a node refused to start."""
+    faults = case.context.marked("fault")
+    before = [mark for mark in faults if mark.node == refused.node and mark.t_begin <= refused.t_begin]
+    return max(before, key=lambda mark: mark.t_begin)
 
 
 def _duplicates(case: Case) -> Check:
@@ -197,53 +220,62 @@ def _attempts(case: Case) -> Check:
     times, refused = case.expect["attempts"], case.findings.shared["refused messages"]
     wrong = case.findings.shared["wrong attempts"]
     if not refused:
-        return _measured("attempts", None, Verdict.UNKNOWN, "no message was refused")
-    seen = f"{wrong:,} of {counted(refused, 'refused message')} not delivered {times} times"
-    verdict = Verdict.BROKEN if wrong else Verdict.HELD
-    if wrong and case.incomplete:
-        verdict, seen = Verdict.UNKNOWN, f"{seen} so far, but {case.incomplete}"
-    held = f"all of {counted(refused, 'refused message')} delivered {times} times"
-    return _check("attempts", case, wrong, verdict, seen if wrong else held)
+        return _answer("attempts", None, Verdict.UNKNOWN, "no message was refused")
+    often = "once" if times == 1 else f"{times:,} times"
+    seen = f"{wrong:,} of {counted(refused, 'refused message')} not delivered {often}"
+    seen = seen if wrong else f"{counted(refused, 'refused message')}, each delivered {often}"
+    if case.incomplete:
+        return _check("attempts", case, wrong, Verdict.UNKNOWN, f"{seen} so far, but {case.incomplete}")
+    return _check("attempts", case, wrong, Verdict.BROKEN if wrong else Verdict.HELD, seen)
 
 
 def _min_throughput(case: Case) -> Check:
     found, least = case.findings.result["throughput"]["acked_per_second"], case.expect["min_throughput"]
     if found is None:
-        return _measured("min_throughput", None, Verdict.UNKNOWN, "too few acks to tell")
+        return _answer("min_throughput", None, Verdict.UNKNOWN, "too few acks to tell")
     verdict = Verdict.HELD if found >= least else Verdict.BROKEN
-    return _measured("min_throughput", found, verdict, f"{found:,.0f} acked a second, {least:,.0f} asked for")
+    return _measured("min_throughput", case, found, verdict, f"{_rate(found)} acked a second, {_rate(least)} asked for")
 
 
 def _max_ack_p99(case: Case) -> Check:
     latency, most = case.findings.result["latency"]["due_to_ack"], case.expect["max_ack_p99"]
     if not latency["count"]:
-        return _measured("max_ack_p99", None, Verdict.UNKNOWN, "no message was acked")
+        return _answer("max_ack_p99", None, Verdict.UNKNOWN, "no message was acked")
     if latency["p99"] is None:
         never = f"{latency['censored']:,} of {latency['count'] + latency['censored']:,} never came back"
-        return _measured("max_ack_p99", None, Verdict.BROKEN, never)
+        return _measured("max_ack_p99", case, None, Verdict.BROKEN, never)
     found = latency["p99"] / 1e9
     verdict = Verdict.HELD if found <= most else Verdict.BROKEN
-    return _measured("max_ack_p99", found, verdict, f"{found:.4g} s, {most:.4g} s allowed")
+    return _measured("max_ack_p99", case, found, verdict, f"{found:.4g} s, {most:.4g} s allowed")
 
 
 def _max_recovery(case: Case) -> Check:
-    most = case.expect["max_recovery"]
-    faults = list(zip(case.context.marked("fault"), case.findings.result["faults"], strict=True))
-    times = [result["first_ack"] for _, result in faults]
-    late = [t for t in times if t is not None and t > most]
-    last_sent = case.findings.shared["last sent"]
-    tried = [mark.name for mark, result in faults if result["first_ack"] is None and last_sent > mark.t_end]
-    found = max((t for t in times if t is not None), default=None)
-    if late or tried:
-        why = f"{max(late):.4g} s, {most:.4g} s allowed" if late else f"no ack ever came after {tried[0]}"
-        return _measured("max_recovery", found, Verdict.BROKEN, why)
-    if found is None or None in times:
-        return _measured("max_recovery", found, Verdict.UNKNOWN, "nothing was sent after a fault")
-    return _measured("max_recovery", found, Verdict.HELD, f"{found:.4g} s, {most:.4g} s allowed")
+    most, faults = case.expect["max_recovery"], case.findings.result["faults"]
+    if not faults:
+        return _answer("max_recovery", None, Verdict.UNKNOWN, "there was no fault to recover from")
+    times = [fault["first_ack"] for fault in faults if fault["first_ack"] is not None]
+    found = max(times, default=None)
+    dead = [fault["name"] for fault in faults if fault["first_ack"] is None and fault["asked"]]
+    if dead:
+        return _measured("max_recovery", case, found, Verdict.BROKEN, f"no ack ever came after {dead[0]}")
+    if found is not None and (found > most or len(times) == len(faults)):
+        verdict = Verdict.BROKEN if found > most else Verdict.HELD
+        return _measured("max_recovery", case, found, verdict, f"{found:.4g} s, {most:.4g} s allowed")
+    return _answer("max_recovery", found, Verdict.UNKNOWN, "nothing was sent after a fault")
 
 
-def _measured(name: str, found: float | None, verdict: Verdict, reason: str) -> Check:
+def _measured(name: str, case: Case, found: float | None, verdict: Verdict, reason: str) -> Check:
+    if not case.whole:
+        verdict, reason = Verdict.UNKNOWN, f"{reason} so far, but {case.incomplete}"
+    return _answer(name, found, verdict, reason)
+
+
+def _answer(name: str, found: float | None, verdict: Verdict, reason: str) -> Check:
     return Check(name=name, verdict=verdict, found=found, rule=RULES[name], reason=reason)
+
+
+def _rate(number: float) -> str:
+    return f"{number:,.1f}" if number >= 10 else f"{number:.3g}"
 
 
 RULES = {
@@ -296,5 +328,5 @@ EXPECTED: dict[str, tuple[tuple[str, ...], Callable[[Case], Check]]] = {
     "attempts": (("attempts",), _attempts),
     "min_throughput": (("throughput",), _min_throughput),
     "max_ack_p99": (("latency",), _max_ack_p99),
-    "max_recovery": (("recovery", "throughput"), _max_recovery),
+    "max_recovery": (("recovery",), _max_recovery),
 }

@@ -39,8 +39,13 @@ def percentiles(found: Sequence[Latency]) -> str:
 
 
 def _worst(found: Sequence[Latency], key: str) -> str:
-    values: list[float | None] = [latency[key] for latency in found]  # type: ignore[literal-required]
-    return NEVER if None in values else duration(max(value for value in values if value is not None))
+    """Of those that measured something."""
+    values: list[float | None] = [
+        latency[key]  # type: ignore[literal-required]
+        for latency in found
+        if latency["count"] + latency["censored"]
+    ]
+    return NEVER if None in values else duration(max((value for value in values if value is not None), default=None))
 
 
 def _highest(toll: Toll) -> str:
@@ -72,7 +77,7 @@ def details(toll: Toll) -> list[str]:
         said += [f"loss window {span(toll['window'], _time)}", f"holes {span(toll['holes'], count)}"]
     said += [f"{what} {span(values, count)}" for what, values in _oddities(toll).items() if any(values)]
     if toll["refused"]:
-        said.append(f"refused to start {len(toll['refused'])} of {len(toll['trials'])} times")
+        said.append(f"refused to start in {len(toll['refused'])} of {len(toll['trials'])} trials")
     return said + list(dict.fromkeys(toll["repaired"]))
 
 

@@ -337,11 +337,12 @@ class Conductor:
         if not plan.resume and self._faults[plan.kind].ends_node:
             self._crew.ask_to_end("produce")
         self._pass(begin + int(plan.down * SECOND))
+        mended = time.monotonic_ns()
         mend()
         self._bring_back(plan.kind, nodes)
         ready = time.monotonic_ns()
         for node in nodes:
-            self._log.mark("ready", plan.kind, node.name, ready, ready)
+            self._log.mark("ready", plan.kind, node.name, mended, ready)
         if any(worker.order.role == "consume" for worker in dead):
             self._start_consumers()
 

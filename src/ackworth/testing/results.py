@@ -73,6 +73,7 @@ def broken_trial(name: str = "item-2") -> TrialResult:
         last=f"{PRODUCERS - 1}/{ranges[-1][2]}",
         ranges=ranges,
         ranges_total=len(ranges),
+        holes=0,
         sent_by=sent_by,
         place="tail",
         topics=256,
@@ -122,6 +123,7 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
         groups=groups,
         losses=losses,
         latency={
+            "due_to_ack": _latency(account["acked"], account["unanswered"], *(n * MILLISECOND for n in (2.4, 15, 42))),
             "sent_to_ack": _latency(account["acked"], account["unanswered"], *(n * MILLISECOND for n in (2.3, 14, 41))),
             "sent_to_delivery": _latency(account["acked"] - lost, lost, *(n * SECOND for n in (9.9, 17.6, 21))),
         },
@@ -217,6 +219,7 @@ def _power_cut() -> FaultResult:
         begin=20.0,
         end=21.1,
         ready=21.6,
+        asked=True,
         first_ack=1.74,
         first_delivery=3.02,
         refused=None,
