@@ -108,6 +108,15 @@ def test_order_may_be_promised_only_to_a_lone_consumer(tmp_path: Path, consumers
     assert ("does not claim to deliver in order to one of several" in said(result, "reordered")[1]) == (consumers == 2)
 
 
+def test_order_is_promised_to_a_lone_consumer_also_where_others_share(tmp_path: Path) -> None:
+    """The second group has one consumer, and what it got is out of order; the first shares."""
+    groups = [("shared", [1]), ("alone", [0])]
+    plan = {"workload": {"clients": [[0], [0], [1]]}}
+    found = history(late=True, ordered_alone=True, consumers=3, topics=2, groups=groups, plan=plan)
+    theirs = [replace(row, group=1, consumer=2) for row in found.delivered]
+    assert said(judged(tmp_path, replace(found, delivered=theirs)), "reordered")[0] == "broken"
+
+
 def test_a_broker_that_starts_is_not_asked_whether_it_did(tmp_path: Path) -> None:
     result = judged(tmp_path, replace(history(), mark=[KILL]))
     assert "started" not in [found["name"] for found in result["checks"]]
@@ -183,6 +192,24 @@ def test_a_planned_fault_that_did_not_happen(tmp_path: Path) -> None:
     result = judged(tmp_path, replace(planned, mark=[KILL]))
     assert said(result, "complete") == ("unknown", "the planned power-cut did not happen")
     assert result["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("phase", "resume", "verdict"),
+    [
+        ({"messages": 3, "duration": None}, True, "held"),
+        ({"messages": 4, "duration": None}, True, "unknown"),
+        ({"messages": 4, "duration": 1.0}, True, "held"),
+        ({"messages": 4, "duration": None}, False, "held"),
+    ],
+)
+def test_messages_that_were_planned_and_not_sent(
+    tmp_path: Path, phase: dict[str, Any], resume: bool, verdict: str
+) -> None:
+    plan = {"workload": {"phases": [phase]}, "faults": [{"kind": "kill", "resume": resume}]}
+    result = judged(tmp_path, replace(history(plan=plan), mark=[KILL]))
+    assert said(result, "complete")[0] == verdict
+    assert (said(result, "complete")[1] == "3 of 4 planned messages sent") == (verdict == "unknown")
 
 
 def test_nothing_acked_is_unknown(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def loss(tmp_path: Path, *lost: tuple[int, int], sent: int = 10, marks: Sequence
         ],
         mark=marks,
     )
-    result = judge_trial(write_history(tmp_path, history, rows_per_group=4), Inline(4))
+    result = judge_trial(write_history(tmp_path, history, rows_per_group=-(-sent // 3)), Inline(4))
     assert result["notes"] == []
     return result["losses"][0]
 
@@ -91,9 +91,7 @@ def test_each_loss_is_timed_by_the_fault_that_followed_it(tmp_path: Path) -> Non
         ([(p, seq) for p in range(2) for seq in range(6)], 0),  # all
     ],
 )
-def test_a_hole_has_something_behind_it_that_was_kept(
-    tmp_path: Path, lost: list[tuple[int, int]], holes: int
-) -> None:
+def test_a_hole_has_something_behind_it_that_was_kept(tmp_path: Path, lost: list[tuple[int, int]], holes: int) -> None:
     assert loss(tmp_path, *lost)["holes"] == holes
 
 

@@ -26,7 +26,7 @@ def trial(made: TrialResult, *groups: tuple[int, int], acked: int, faults: list[
         ([(1, 0)], 1, "the 1 acked message was delivered"),
         ([(2, 0)], 2, "all 2 acked messages were delivered"),
         ([(1_000, 0)] * 3, 1_000, "all 1,000 acked messages were delivered to all 3 groups"),
-        ([(4, 0), (6, 0)], 10, "all 10 acked messages were delivered to every group that reads their topics"),
+        ([(4, 0), (6, 0)], 10, "all 10 acked messages were delivered to every group that reads them"),
         ([(3, 1)], 3, "1 of 3 acked messages was lost, which was allowed,"),
     ],
 )

@@ -202,5 +202,5 @@ def test_messages_of_groups_with_their_own_topics(tmp_path: Path) -> None:
     assert [(group["expected"], group["distinct"], group["lost"]) for group in result["groups"]] == [(1, 1, 0)] * 2
     assert result["verdict"] == "held"
     assert result["sentence"] == (
-        "Held: all 2 acked messages were delivered to every group that reads their topics; nothing doubled."
+        "Held: all 2 acked messages were delivered to every group that reads them; nothing doubled."
     )

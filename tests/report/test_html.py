@@ -124,8 +124,8 @@ def test_nothing_recorded_is_said_and_not_drawn_as_zero() -> None:
 
 def test_percentile_among_those_that_never_came_back_is_never() -> None:
     rows = render(sample_run(held_trial()))
-    assert '<th scope="row">p99.99</th><td data-label="sent → ack">never</td>' in rows
-    assert '<th scope="row">p99.9</th><td data-label="sent → ack">24.0 ms</td>' in rows
+    assert '<th scope="row">p99.99</th><td data-label="due → ack">never</td>' in rows
+    assert '<th scope="row">p99.9</th><td data-label="due → ack">25.1 ms</td>' in rows
 
 
 def test_fault_without_recovery_says_never() -> None:

@@ -35,8 +35,9 @@ def _delivered(result: TrialResult) -> str:
         return f"{_lost(groups)}, which was allowed,"
     to = f" to all {len(groups)} groups" if len(groups) > 1 else ""
     if any(group["expected"] != acked for group in groups):
-        to = " to every group that reads their topics"
-    return f"the 1 acked message was delivered{to}" if acked == 1 else f"all {acked:,} acked messages were delivered{to}"
+        to = f" to every group that reads {'it' if acked == 1 else 'them'}"
+    all_of_them = "the 1 acked message was" if acked == 1 else f"all {acked:,} acked messages were"
+    return f"{all_of_them} delivered{to}"
 
 
 def _lost(groups: list[GroupAccount]) -> str:

@@ -159,7 +159,7 @@ class Behind(NamedTuple):
         return cls(reach, last_kept)
 
     def holes(self, context: Context, begins: Int64s) -> int:
-        """How many of the ranges that begin there have something behind them that was kept, of before the same fault."""
+        """How many of the ranges that begin there have something kept behind them, of before the same fault."""
         producers = context.ids.producers_of(begins)
         fault = np.argmax(self.reach[:, producers] >= begins, axis=0)
         return int(np.count_nonzero(self.last_kept[fault, producers] > begins))
