@@ -11,13 +11,13 @@ from ackworth.testing.results import broken_trial, held_trial
 
 def trial(made: TrialResult, *groups: tuple[int, int], acked: int, faults: list[float] | None = None) -> TrialResult:
     """Groups are what they must have and what they lost; faults are when they began."""
-    account = {**made["groups"][0], "recovered": 0, "duplicates": {"extra": 0}}
+    account = {**made["groups"][0], "duplicates": {"extra": 0}}
     found: Any = [
         {**account, "name": f"group-{n}", "expected": expected, "lost": lost}
         for n, (expected, lost) in enumerate(groups)
     ]
     struck: Any = [{**made["faults"][0], "begin": begin} for begin in faults or ()]
-    return {**made, "groups": found, "account": {**made["account"], "acked": acked}, "faults": struck}
+    return {**made, "groups": found, "account": {**made["account"], "acked": acked, "recovered": 0}, "faults": struck}
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,10 @@ def test_one_strike_may_befall_several_nodes() -> None:
     made = trial(held_trial(), (2, 0), acked=2, faults=[1.0, 1.0, 1.0])
     assert "were delivered after 1 power cut;" in sentence(made)
     assert "were delivered after 2 power cuts;" in sentence(trial(held_trial(), (2, 0), acked=2, faults=[1.0, 2.0]))
+
+
+@pytest.mark.parametrize(("recovered", "said"), [(1, "1 unanswered one"), (2_000, "2,000 unanswered ones")])
+def test_what_several_groups_got_unanswered_was_recovered_once(recovered: int, said: str) -> None:
+    made = trial(held_trial(), (2, 0), (2, 0), acked=2)
+    made["account"]["recovered"] = recovered
+    assert f"; {said} recovered, nothing doubled." in sentence(made)

@@ -59,6 +59,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
             "refused": 0,
             "unknown": 1,
             "unanswered": 0,
+            "recovered": 1,
             "reasons": {"timeout": 1},
         },
         "groups": [

@@ -24,6 +24,7 @@ class Account(TypedDict):
     refused: int
     unknown: int
     unanswered: int
+    recovered: int  # unknown or unanswered, and delivered to some group
     reasons: dict[str, int]  # why messages were refused or unknown, by text
 
 

@@ -55,8 +55,10 @@ def balance(context: Context, bucket: int, came: dict[Kind, Came]) -> Balance:
         expected: Bits = acked if group.topics is None else acked & once("sent to", number)
         delivered = came.get(("delivered", number), _NOTHING)
         groups.append(_group(bucket, sent, acked, refused, expected, delivered, measured))
-    unanswered = measured & ~acked & ~refused
-    counts = {"sent": sent, "acked": acked, "refused": refused, "unknown": unknown, "censored": unanswered}
+    unsure = sent & ~acked & ~refused
+    came_anywhere = np.bitwise_or.reduce([once("delivered", number) for number in range(len(groups))])
+    counts = {"sent": sent, "acked": acked, "refused": refused, "unknown": unknown}
+    counts |= {"censored": unsure & measured, "recovered": unsure & came_anywhere}
     return Balance({what: count(bits) for what, bits in counts.items()}, _defects(came, sent), groups)
 
 

@@ -64,7 +64,7 @@ def _after(result: TrialResult) -> str:
 
 
 def _rest(result: TrialResult) -> str:
-    recovered = sum(group["recovered"] for group in result["groups"])
+    recovered = result["account"]["recovered"]
     extra = sum(group["duplicates"]["extra"] for group in result["groups"])
     doubled = f"{counted(extra, 'duplicate')}" if extra else "nothing doubled"
     return f"{counted(recovered, 'unanswered one')} recovered, {doubled}" if recovered else doubled

@@ -23,6 +23,7 @@ def account(history: History) -> dict[str, Any]:
         "refused": counts["refused"],
         "unknown": counts["unknown"],
         "unanswered": counts["unanswered"],
+        "recovered": len(set[Id]().union(*(sets(history, n)["recovered"] for n in range(len(history.trial.groups))))),
         "reasons": dict(
             Counter(
                 history.trial.reasons[row.reason] or "no reason given"

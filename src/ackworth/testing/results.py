@@ -56,8 +56,8 @@ def sample_run(*trials: TrialResult) -> RunResult:
 
 def held_trial(name: str = "item-1") -> TrialResult:
     """Every acked message was there after the cut, and some that had not been answered."""
-    account = _account(acked=398_720, refused=0, unknown=1_180, unanswered=100)
-    group = _group(account, recovered=412, explained=96)
+    account = _account(acked=398_720, refused=0, unknown=1_180, unanswered=100, recovered=412)
+    group = _group(account, explained=96)
     return _trial(name, "Every one of 398,720 acked messages survived the power cut.", account, [group], [])
 
 
@@ -80,7 +80,7 @@ def broken_trial(name: str = "item-2") -> TrialResult:
         fault="power-cut",
         seconds_before_fault=[0.004, 0.311],
     )
-    group = _group(account, recovered=0, explained=0, lost=loss["count"])
+    group = _group(account, explained=0, lost=loss["count"])
     sentence = "2,048 of 612,480 acked messages did not survive the power cut."
     return _trial(name, sentence, account, [group], [loss])
 
@@ -156,7 +156,7 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
     )
 
 
-def _account(acked: int = 0, refused: int = 0, unknown: int = 0, unanswered: int = 0) -> Account:
+def _account(acked: int = 0, refused: int = 0, unknown: int = 0, unanswered: int = 0, recovered: int = 0) -> Account:
     reasons = {"queue is full": refused, "connection lost": unknown}
     return Account(
         sent=acked + refused + unknown + unanswered,
@@ -164,19 +164,20 @@ def _account(acked: int = 0, refused: int = 0, unknown: int = 0, unanswered: int
         refused=refused,
         unknown=unknown,
         unanswered=unanswered,
+        recovered=recovered,
         reasons={reason: count for reason, count in reasons.items() if count},
     )
 
 
-def _group(account: Account, *, recovered: int, explained: int, lost: int = 0) -> GroupAccount:
-    distinct = account["acked"] - lost + recovered
+def _group(account: Account, *, explained: int, lost: int = 0) -> GroupAccount:
+    distinct = account["acked"] - lost + account["recovered"]
     return GroupAccount(
         name="all",
         expected=account["acked"],
         delivered=distinct + explained,
         distinct=distinct,
         lost=lost,
-        recovered=recovered,
+        recovered=account["recovered"],
         resurrected=0,
         phantom=0,
         foreign=0,

@@ -118,6 +118,7 @@ def _conclude_sent(context: Context, totals: Counter[Kind], buckets: Iterable[Ba
         "refused": counts["refused"],
         "unknown": counts["unknown"],
         "unanswered": counts["sent"] - counts["acked"] - counts["refused"] - counts["unknown"],
+        "recovered": counts["recovered"],
         "reasons": {
             context.trial.reasons[which] or "no reason given": number
             for (what, which), number in sorted(totals.items())
