@@ -88,6 +88,16 @@ def test_a_loss_that_nobody_promised_to_prevent_is_neither_held_nor_broken() -> 
     assert "loss window 311 ms" in price_table.details(toll)
 
 
+def test_what_else_than_a_loss_is_broken_is_named() -> None:
+    made = trial(broken_trial(), fault="power-cut")
+    assert price_table.fate(only(made)["tolls"][0]) == ("broken", "✗ broken")
+    made["checks"] = [
+        {**check, "verdict": {"lost": "held", "order": "broken"}.get(check["name"], check["verdict"])}
+        for check in made["checks"]
+    ]
+    assert price_table.fate(only(made)["tolls"][0]) == ("broken", "✗ broken: order")
+
+
 def test_a_refusal_to_start_and_its_repair_are_told() -> None:
     made = trial(held_trial(), fault="kill")
     made["faults"][0] |= {"refused": "bad file", "repaired": "fixed it"}

@@ -54,7 +54,10 @@ class GroupAccount(TypedDict):
 
 
 class Loss(TypedDict):
-    """Where the lost messages of one group lie."""
+    """Where the lost messages of one group lie.
+
+    How long before a fault is counted to the end of its strike: rather too long than too short.
+    """
 
     group: str
     count: int
@@ -171,12 +174,16 @@ class TrialResult(TypedDict):
 
 
 class Toll(TypedDict):
-    """What one kind of fault took at one setting; a value for each repeat, None where it could not be told."""
+    """What one kind of fault took at one setting; a value for each repeat, None where it could not be told.
+
+    The window is counted to the end of the strike: rather too long than too short.
+    """
 
     fault: str
     trials: list[str]
     claimed: bool  # whether the broker claims that an acked message survives it
     verdict: str
+    broken: list[str]  # the checks that are
     acked: list[int | None]
     lost: list[int | None]  # acked and gone
     window: list[float | None]  # seconds: how long before the fault the first ack lies that was lost; 0 if none was

@@ -57,7 +57,7 @@ def _group_parts(account: Account, group: GroupAccount) -> list[list[Part]]:
         ],
         [
             Part("recovered", group["recovered"], "recovered"),
-            Part("not stored", unsure - group["recovered"], "empty"),
+            Part("not delivered", unsure - group["recovered"], "empty"),
         ],
         [
             Part("resurrected", group["resurrected"], "lost"),

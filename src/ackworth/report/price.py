@@ -9,7 +9,7 @@ from typing import Any
 
 from ackworth.model.result import PriceRow, Toll, TrialResult
 from ackworth.model.verdict import Verdict, worst
-from ackworth.report.figures import counted, known, paced, planned, recovery
+from ackworth.report.figures import broken, counted, known, paced, planned, recovery
 
 OVERVIEW = "price"
 
@@ -64,6 +64,7 @@ def _toll(kind: str, trials: Sequence[TrialResult]) -> Toll:
         trials=[trial["trial"] for trial in trials],
         claimed=kind in trials[0]["claims"]["survives"],
         verdict=worst(Verdict(trial["verdict"]) for trial in trials),
+        broken=list(dict.fromkeys(name for trial in trials for name in broken(trial))),
         acked=[trial["account"]["acked"] for trial in trials],
         lost=[counted(trial, "lost") for trial in trials],
         window=[_window(trial) for trial in trials],
