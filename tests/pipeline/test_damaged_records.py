@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from ackworth.history.meta import End
 from ackworth.history.reader import open_record
 from ackworth.model.errors import BadRecord
 from ackworth.model.outcome import Outcome
@@ -30,6 +31,23 @@ def refused(tmp_path: Path, damaged: History) -> str:
     message = str(raised.value)
     assert "\n" not in message
     return message
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (2001, "2,000 rows of 2,001: restore what is missing"),
+        (1999, "2,000 rows, 1,999 were written: take away the rest"),
+    ],
+)
+def test_rows_that_are_too_few_or_too_many(tmp_path: Path, rows: int, said: str) -> None:
+    assert said in refused(tmp_path / "whole", replace(history(), end=End(t=1, drained=True, rows={"delivered": rows})))
+
+
+def test_a_run_with_a_problem_may_have_written_more_than_it_counted(tmp_path: Path) -> None:
+    end = End(t=1, drained=True, rows={"delivered": 1}, problems=("it was interrupted",))
+    result = judge_trial(write_history(tmp_path, replace(history(), end=end)), Inline())
+    assert result["verdict"] == "unknown"
 
 
 def damage_a_page(record: Path) -> Path:

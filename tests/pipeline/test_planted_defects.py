@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ackworth.history.meta import End
 from ackworth.history.reader import open_record
 from ackworth.history.schema import DELIVERED, OUTCOME, SENT
 from ackworth.history.segment import SegmentWriter
@@ -73,7 +74,7 @@ def test_lost(tmp_path: Path) -> None:
     assert broken(result)["lost"]["ids"] == ["0/2", "1/3"]
     assert broken(result)["lost"]["found"] == 2
     assert [group["lost"] for group in result["groups"]] == [0, 2]
-    assert result["sentence"] == "Broken: 2 of 16 acked messages were lost."
+    assert result["sentence"] == "Broken: 2 of 8 acked messages were lost to two."
 
 
 def test_a_loss_is_not_masked_by_a_duplicate(tmp_path: Path) -> None:
@@ -262,6 +263,18 @@ def test_a_refused_message_that_came_too_often(tmp_path: Path) -> None:
     assert list(broken(result)) == ["attempts"]
     assert broken(result)["attempts"]["ids"] == ["1/2"]
     assert broken(result)["attempts"]["reason"] == "1 of 2 refused messages not delivered 2 times"
+
+
+@pytest.mark.parametrize(("drained", "verdict"), [(True, "held"), (False, "unknown")])
+def test_a_refused_message_may_come_again_until_all_is_drained(tmp_path: Path, drained: bool, verdict: str) -> None:
+    history = clean()
+    expecting = replace(history.trial, plan={"expect": {"attempts": 1}})
+    refused = changed(history, 0, (0, 1), flags=Delivery.INTACT | Delivery.REFUSED)
+    end = End(t=1000, drained=drained)
+    result = judged(replace(history, trial=expecting, delivered=refused, end=end), tmp_path)
+    (check,) = [check for check in result["checks"] if check["name"] == "attempts"]
+    assert check["verdict"] == verdict
+    assert check["reason"].startswith("1 refused message, each delivered once")
 
 
 @pytest.mark.parametrize("expect", ["none", "explained"])

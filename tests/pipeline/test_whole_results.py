@@ -59,6 +59,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
             "refused": 0,
             "unknown": 1,
             "unanswered": 0,
+            "recovered": 1,
             "reasons": {"timeout": 1},
         },
         "groups": [
@@ -96,8 +97,8 @@ def test_a_clean_run(tmp_path: Path) -> None:
         },
         "throughput": {
             "acked_per_second": 2 / 0.020,
-            "acked_per_second_peak": 2.0,
-            "delivered_per_second": 3 * SECOND / (1997 * MS),
+            "acked_per_second_peak": None,  # it was over within one second
+            "delivered_per_second": 2 * SECOND / (1997 * MS),
             "delivered_per_second_peak": 2.0,
         },
         "faults": [
@@ -107,6 +108,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
                 "begin": 1.02,
                 "end": 1.021,
                 "ready": 2.0,
+                "asked": False,
                 "first_ack": None,
                 "first_delivery": 1.98,
                 "refused": None,
@@ -172,6 +174,21 @@ def test_an_empty_record_is_unknown(tmp_path: Path) -> None:
     assert result["series"]["t"] == []
 
 
+def test_what_was_sent_in_the_warm_up_is_in_the_account_and_not_in_the_figures(tmp_path: Path) -> None:
+    """Of each of two messages one comes back; only those that were sent after the warm-up are measured."""
+    history = History(
+        trial=trial(),
+        sent=[Sent(0, seq, seq * SECOND) for seq in range(6)],
+        outcome=[Answer(0, seq, Outcome.ACKED, seq * SECOND + MS, latency=MS) for seq in (0, 2, 3)],
+        delivered=[Delivered(0, 3, 3 * SECOND + 2 * MS, latency=2 * MS)],
+        mark=[Mark("phase", "warm-up", 0, 2 * SECOND, detail='{"warm_up": true}')],
+    )
+    result = judge_trial(write_history(tmp_path, history, rows_per_group=2), Inline(3))
+    found = {kind: (latency["count"], latency["censored"]) for kind, latency in result["latency"].items()}
+    assert found == {"due_to_ack": (2, 2), "sent_to_ack": (2, 2), "sent_to_delivery": (1, 1)}
+    assert (result["account"]["unanswered"], result["groups"][0]["lost"]) == (3, 2)
+
+
 def test_messages_of_groups_with_their_own_topics(tmp_path: Path) -> None:
     history = History(
         trial=trial(topics=2, consumers=2, groups=[("first", [0]), ("second", [1])]),
@@ -185,4 +202,6 @@ def test_messages_of_groups_with_their_own_topics(tmp_path: Path) -> None:
     result = judge_trial(write_history(tmp_path, history), Inline())
     assert [(group["expected"], group["distinct"], group["lost"]) for group in result["groups"]] == [(1, 1, 0)] * 2
     assert result["verdict"] == "held"
-    assert result["sentence"] == "Held: all 2 acked messages were delivered to all 2 groups; nothing doubled."
+    assert result["sentence"] == (
+        "Held: all 2 acked messages were delivered to every group that reads them; nothing doubled."
+    )

@@ -77,6 +77,11 @@ def test_what_is_not_known_any_more_does_not_pass() -> None:
     assert compare([run(1000), sample_run(trial(unknown_trial()))], TENTH).verdict == Verdict.UNKNOWN
 
 
+def test_what_is_broken_and_was_not_known_before_does_not_pass_either() -> None:
+    before, after = sample_run(trial(unknown_trial())), sample_run(trial(broken_trial()))
+    assert compare([before, after], TENTH).lines[0].verdict == Verdict.UNKNOWN
+
+
 def test_late_is_compared_where_a_rate_holds_the_load_back() -> None:
     def paced(p99: float) -> RunResult:
         made = copy.deepcopy(trial(held_trial()))

@@ -7,6 +7,7 @@ import pytest
 
 from ackworth.model.result import RunResult, TrialResult
 from ackworth.report.html import MOST_POINTS, render
+from ackworth.report.terminal import Style, render_terminal
 from ackworth.report.text import fields
 from ackworth.report.trial import BLIND_SPOTS
 from ackworth.testing.results import HOSTILE, broken_trial, held_trial, hostile_run, sample_run, unknown_trial
@@ -123,8 +124,8 @@ def test_nothing_recorded_is_said_and_not_drawn_as_zero() -> None:
 
 def test_percentile_among_those_that_never_came_back_is_never() -> None:
     rows = render(sample_run(held_trial()))
-    assert '<th scope="row">p99.99</th><td data-label="sent → ack">never</td>' in rows
-    assert '<th scope="row">p99.9</th><td data-label="sent → ack">24.0 ms</td>' in rows
+    assert '<th scope="row">p99.99</th><td data-label="due → ack">never</td>' in rows
+    assert '<th scope="row">p99.9</th><td data-label="due → ack">25.1 ms</td>' in rows
 
 
 def test_fault_without_recovery_says_never() -> None:
@@ -133,6 +134,13 @@ def test_fault_without_recovery_says_never() -> None:
     page = render(sample_run(trial, trial))
     for column in ("Ready after", "First ack after", "First delivery after", "Recovery"):
         assert f'<td data-label="{column}">never</td>' in page
+
+
+def test_a_fault_that_ended_the_load_does_not_say_that_it_was_never_acked_again() -> None:
+    trial = held_trial()
+    trial["faults"][0].update({"asked": False, "first_ack": None})
+    assert '<td data-label="First ack after">nothing sent</td>' in render(sample_run(trial))
+    assert "nothing sent afterwards, first delivery after" in render_terminal(sample_run(trial), Style(width=200))
 
 
 def test_blind_spots_are_told_with_a_power_cut_only() -> None:
@@ -157,10 +165,22 @@ def test_losses_are_placed_in_words_and_in_lanes() -> None:
     assert "<code>0/153480–153991</code>" in page
 
 
-def test_losses_without_the_producers_counts_end_at_the_last_loss() -> None:
+def test_what_is_not_drawn_of_the_losses_is_said() -> None:
     trial = broken_trial()
-    del trial["losses"][0]["sent_by"]
-    assert "to the last lost one, 153,991" in render(sample_run(trial))
+    assert "Drawn are" not in render(sample_run(trial))
+    trial["losses"][0]["ranges_total"] = 5_000
+    assert "Drawn are the first 4 of 5,000 ranges." in render(sample_run(trial))
+
+
+def test_one_lost_message_is_one() -> None:
+    trial = broken_trial()
+    trial["losses"][0].update(
+        count=1, first="0/7", last="0/7", ranges=[[0, 7, 7]], ranges_total=1, topics=1, seconds_before_fault=[0.3, 0.3]
+    )
+    assert (
+        "Group all lost 1 acked message in 1 range and 1 topic, 0/7: the tail of what was acked before the power-cut; "
+        "it was acked 300 ms before it."
+    ) in render(sample_run(trial))
 
 
 def test_published_names_both_machines() -> None:

@@ -77,8 +77,8 @@ def test_what_could_not_be_told_is_unknown_and_not_nothing() -> None:
 
 def test_holes_are_losses_with_something_kept_behind_them() -> None:
     made = trial(broken_trial(), fault="power-cut")
-    made["losses"][0]["place"] = "scattered"
-    assert only(made)["tolls"][0]["holes"] == [4]
+    made["losses"][0].update(place="scattered", ranges_total=4, holes=3)
+    assert only(made)["tolls"][0]["holes"] == [3]
 
 
 def test_a_loss_that_nobody_promised_to_prevent_is_neither_held_nor_broken() -> None:
@@ -88,11 +88,34 @@ def test_a_loss_that_nobody_promised_to_prevent_is_neither_held_nor_broken() -> 
     assert "loss window 311 ms" in price_table.details(toll)
 
 
+def test_what_else_than_a_loss_is_broken_is_named() -> None:
+    made = trial(broken_trial(), fault="power-cut")
+    assert price_table.fate(only(made)["tolls"][0]) == ("broken", "✗ broken")
+    made["checks"] = [
+        {**check, "verdict": {"lost": "held", "order": "broken"}.get(check["name"], check["verdict"])}
+        for check in made["checks"]
+    ]
+    assert price_table.fate(only(made)["tolls"][0]) == ("broken", "✗ broken: order")
+
+
 def test_a_refusal_to_start_and_its_repair_are_told() -> None:
     made = trial(held_trial(), fault="kill")
     made["faults"][0] |= {"refused": "bad file", "repaired": "fixed it"}
     said = price_table.details(only(made)["tolls"][0])
-    assert "refused to start 1 of 1 times" in said and "fixed it" in said
+    assert "refused to start in 1 of 1 trials" in said and "fixed it" in said
+
+
+def test_a_cluster_that_refuses_to_start_refuses_once() -> None:
+    made = trial(held_trial(), fault="kill")
+    made["faults"] = [{**made["faults"][0], "node": node, "refused": "bad file"} for node in "abc"]
+    [toll] = only(made, trial(held_trial("other"), fault="kill"))["tolls"]
+    assert "refused to start in 1 of 2 trials" in price_table.details(toll)
+
+
+def test_what_was_not_measured_did_not_never_come_back() -> None:
+    nothing = trial(unknown_trial("late"), rate=1.0)
+    assert price_table.percentiles(only(nothing)["ack"]) == "unknown / unknown"
+    assert price_table.percentiles(only(nothing, CALM[1])["ack"]) == "2.30 ms / 14.0 ms"
 
 
 @pytest.mark.parametrize(

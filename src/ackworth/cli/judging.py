@@ -13,6 +13,7 @@ from ackworth.history.settle import settle
 from ackworth.model.errors import BadRecord
 from ackworth.model.result import PriceRow, RunResult, TrialResult
 from ackworth.model.verdict import Verdict, worst
+from ackworth.model.words import counted
 from ackworth.report import price
 from ackworth.report.price_table import sentence as price_sentence
 from ackworth.report.terminal import Style, render_terminal
@@ -85,7 +86,7 @@ def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunRes
 
 def _price_sentence(verdict: Verdict, rows: list[PriceRow], missing: list[str]) -> str:
     """A price list speaks of its settings."""
-    never = f" {len(missing)} trials were never begun." if missing else ""
+    never = f" Never begun: {counted(len(missing), 'trial')}." if missing else ""
     return price_sentence(rows, verdict) + never
 
 
@@ -101,7 +102,7 @@ def _sentence(verdict: Verdict, trials: list[TrialResult], missing: list[str]) -
         )
     acked = sum(trial["account"]["acked"] for trial in trials)
     lost = sum(group["lost"] for trial in trials for group in trial["groups"])
-    fate = f"{lost:,} were lost that nobody promised to keep" if lost else "none was lost"
+    fate = f"{lost:,} {'was' if lost == 1 else 'were'} lost, which was allowed" if lost else "none was lost"
     return f"Held: {acked:,} messages were acked in {len(trials)} trials, and {fate}."
 
 

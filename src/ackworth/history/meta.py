@@ -55,7 +55,8 @@ class End:
     drained: bool  # every group was read until nothing came any more
     problems: tuple[str, ...] = ()  # each a reason why the verdict must be unknown
     notes: tuple[str, ...] = field(default=())  # worth saying, no reason for doubt
-    rows: dict[str, int] = field(default_factory=dict)  # of the tables of messages: fewer in the record are damage
+    rows: dict[str, int] = field(default_factory=dict)  # of the tables of messages: fewer in the record are damage, as
+    # are more, unless there were problems
 
 
 def write_trial(directory: Path, trial: Trial) -> None:

@@ -109,8 +109,8 @@ MARK = Table(
         Column("what", "string", False, "'fault', 'phase', 'refused' (to start), 'repaired', 'ready', 'worker-died'"),
         Column("name", "string", False, "which fault (also of what followed it), which phase, which worker"),
         Column("node", "string", False, "the node it happened to; empty if none"),
-        _number("t_begin", "when it began"),
-        _number("t_end", "when it was over; of a fault, when the strike was complete"),
+        _number("t_begin", "when it began; of 'ready', when the node was let go or started again"),
+        _number("t_end", "when it was over; of a fault, when the strike was complete; of 'ready', when it answered"),
         Column("detail", "string", False, "JSON, what else is to be said; of a phase, whether it was a warm-up"),
     ),
 )

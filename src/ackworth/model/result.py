@@ -4,7 +4,7 @@ Times in results are seconds since the trial's start, durations nanoseconds unle
 otherwise. A count that could not be told is None, never 0.
 """
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 
 class CheckResult(TypedDict):
@@ -24,6 +24,7 @@ class Account(TypedDict):
     refused: int
     unknown: int
     unanswered: int
+    recovered: int  # unknown or unanswered, and delivered to some group
     reasons: dict[str, int]  # why messages were refused or unknown, by text
 
 
@@ -53,7 +54,10 @@ class GroupAccount(TypedDict):
 
 
 class Loss(TypedDict):
-    """Where the lost messages of one group lie."""
+    """Where the lost messages of one group lie.
+
+    How long before a fault is counted to the end of its strike: rather too long than too short.
+    """
 
     group: str
     count: int
@@ -61,11 +65,12 @@ class Loss(TypedDict):
     last: str
     ranges: list[list[int]]  # [producer, first seq, last seq], the first 100
     ranges_total: int
-    sent_by: NotRequired[list[int]]  # how many messages each producer sent, by its number
+    holes: int  # how many of the ranges have something after them that was acked before the same fault, and kept
+    sent_by: list[int]  # how many messages each producer sent, by its number
     place: str  # 'prefix', 'middle', 'tail', 'scattered' or 'all' of what was acked before the fault
     topics: int  # how many topics lost something
-    fault: str | None  # the fault that followed the last lost ack
-    seconds_before_fault: list[float] | None  # nearest and farthest ack time of a lost message before the fault
+    fault: str | None  # the fault that followed the last lost ack; None if one of the lost acks came after all faults
+    seconds_before_fault: list[float] | None  # nearest and farthest ack of a lost message, each before its own fault
 
 
 class Latency(TypedDict):
@@ -86,7 +91,8 @@ class FaultResult(TypedDict):
     begin: float
     end: float
     ready: float | None  # when the node answered its protocol again
-    first_ack: float | None  # seconds from the fault's beginning to the first ack after it
+    asked: bool  # whether anything was sent once it could be acked again
+    first_ack: float | None  # seconds from the fault's beginning to the first ack that was not under way already
     first_delivery: float | None
     refused: str | None  # why the node did not start again by itself; None if it did
     repaired: str | None  # what the vendor's repair tool said; None if it was not needed, or there is none
@@ -168,12 +174,16 @@ class TrialResult(TypedDict):
 
 
 class Toll(TypedDict):
-    """What one kind of fault took at one setting; a value for each repeat, None where it could not be told."""
+    """What one kind of fault took at one setting; a value for each repeat, None where it could not be told.
+
+    The window is counted to the end of the strike: rather too long than too short.
+    """
 
     fault: str
     trials: list[str]
     claimed: bool  # whether the broker claims that an acked message survives it
     verdict: str
+    broken: list[str]  # the checks that are
     acked: list[int | None]
     lost: list[int | None]  # acked and gone
     window: list[float | None]  # seconds: how long before the fault the first ack lies that was lost; 0 if none was
@@ -181,7 +191,7 @@ class Toll(TypedDict):
     duplicates: list[int | None]
     recovered: list[int | None]  # not answered, and there all the same
     recovery: list[float | None]  # seconds from the fault to the first ack after it
-    refused: list[str]  # why it did not start again by itself, of each time that it did not
+    refused: list[str]  # why it did not start again by itself, of each trial in which it did not
     repaired: list[str]  # what the vendor's repair tool said
 
 

@@ -9,3 +9,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f": did you mean '{near[0]}'?" if near else f": known are {', '.join(names)}"
+
+
+def counted(number: int, what: str) -> str:
+    """ "3 lost messages", "1 corrupt delivery"."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number:,} {what[:-1]}ies" if what.endswith("y") else f"{number:,} {what}s"

@@ -6,6 +6,7 @@ lost         expected, and never delivered intact
 recovered    unknown or unanswered, and delivered
 resurrected  refused, and delivered
 phantom      delivered intact, and never sent
+censored     sent after the warm-up, and never answered; of a group, lost
 """
 
 from typing import NamedTuple
@@ -48,16 +49,22 @@ def balance(context: Context, bucket: int, came: dict[Kind, Came]) -> Balance:
     refused = once("outcome", Outcome.REFUSED) & sent
     unknown = once("outcome", Outcome.UNKNOWN) & sent & ~refused
     acked = np.asarray(once("answered") & sent & ~refused & ~unknown, np.uint8)
+    measured = once("sent warm") if context.warms_up else sent
     groups = []
     for number, group in enumerate(context.trial.groups):
         expected: Bits = acked if group.topics is None else acked & once("sent to", number)
         delivered = came.get(("delivered", number), _NOTHING)
-        groups.append(_group(bucket, sent, acked, refused, expected, delivered))
+        groups.append(_group(bucket, sent, acked, refused, expected, delivered, measured))
+    unsure = sent & ~acked & ~refused
+    came_anywhere = np.bitwise_or.reduce([once("delivered", number) for number in range(len(groups))])
     counts = {"sent": sent, "acked": acked, "refused": refused, "unknown": unknown}
+    counts |= {"censored": unsure & measured, "recovered": unsure & came_anywhere}
     return Balance({what: count(bits) for what, bits in counts.items()}, _defects(came, sent), groups)
 
 
-def _group(bucket: int, sent: Bits, acked: Bits, refused: Bits, expected: Bits, delivered: Came) -> GroupBalance:
+def _group(
+    bucket: int, sent: Bits, acked: Bits, refused: Bits, expected: Bits, delivered: Came, measured: Bits
+) -> GroupBalance:
     got = delivered.once
     lost, kept, phantom, resurrected = expected & ~got, expected & got, got & ~sent, got & refused
     counts = {
@@ -67,6 +74,7 @@ def _group(bucket: int, sent: Bits, acked: Bits, refused: Bits, expected: Bits, 
         "recovered": got & sent & ~acked & ~refused,
         "resurrected": resurrected,
         "phantom": phantom,
+        "censored": lost & measured,
     }
     sets = {"lost": lost, "kept": kept, "phantom": phantom, "again": _or_nobody(delivered.again)}
     named = {"resurrected": resurrected, "phantom": phantom}

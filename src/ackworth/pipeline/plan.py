@@ -36,6 +36,9 @@ def _check_whole(record: Record) -> None:
         found = sum(group.rows for group in record.of(table))
         if found < rows:
             raise BadRecord(f"{record.where}/record/{table}: {found:,} rows of {rows:,}: restore what is missing")
+        # Where the run had a problem, it may not have counted all.
+        if found > rows and record.end and not record.end.problems:
+            raise BadRecord(f"{record.where}/record/{table}: {found:,} rows, {rows:,} were written: take away the rest")
 
 
 def _check_bounds(group: RowGroup, trial: Trial) -> None:

@@ -118,7 +118,7 @@ class Rows:
     @property
     def warm(self) -> Rows:
         """The rows of messages that were sent after the warm-up. Needs `t`, and `latency` where there is one."""
-        if self.context.warm_at <= self.context.trial.t_zero:
+        if not self.context.warms_up:
             return self
         return self._part("warm", lambda: self.where(self._sent_at() >= self.context.warm_at))
 

@@ -1,14 +1,10 @@
 """The verdict in one plain sentence with its numbers."""
 
-from ackworth.model.result import CheckResult, TrialResult
+from ackworth.model.result import CheckResult, GroupAccount, TrialResult
 from ackworth.model.verdict import Verdict
+from ackworth.model.words import counted
 
-
-def counted(number: int, what: str) -> str:
-    """ "3 lost messages", "1 corrupt delivery"."""
-    if number == 1:
-        return f"1 {what}"
-    return f"{number:,} {what[:-1]}ies" if what.endswith("y") else f"{number:,} {what}s"
+_OTHERS = 2  # so many groups that lost something are named beside the first
 
 
 def sentence(result: TrialResult) -> str:
@@ -29,29 +25,46 @@ def _first(checks: list[CheckResult]) -> list[CheckResult]:
 def _broken(result: TrialResult, checks: list[CheckResult]) -> str:
     words = {check["name"]: check["reason"] for check in checks}
     if "lost" in words:
-        acked = sum(group["expected"] for group in result["groups"])
-        words["lost"] = f"{sum(g['lost'] for g in result['groups']):,} of {acked:,} acked messages were lost"
+        words["lost"] = _lost(result["groups"])
     return ", ".join(words.values())
 
 
 def _delivered(result: TrialResult) -> str:
-    expected = sum(group["expected"] for group in result["groups"])
-    lost = sum(group["lost"] for group in result["groups"])
-    if lost:
-        return f"{lost:,} of {expected:,} acked messages were lost, which was allowed,"
-    groups = len(result["groups"])
-    to = f" to all {groups} groups" if groups > 1 else ""
-    return f"all {result['account']['acked']:,} acked messages were delivered{to}"
+    groups, acked = result["groups"], result["account"]["acked"]
+    if any(group["lost"] for group in groups):
+        return f"{_lost(groups)}, which was allowed,"
+    to = f" to all {len(groups)} groups" if len(groups) > 1 else ""
+    if any(group["expected"] != acked for group in groups):
+        to = f" to every group that reads {'it' if acked == 1 else 'them'}"
+    all_of_them = "the 1 acked message was" if acked == 1 else f"all {acked:,} acked messages were"
+    return f"{all_of_them} delivered{to}"
+
+
+def _lost(groups: list[GroupAccount]) -> str:
+    """ "2 of 8 acked messages were lost"; of several groups, what each lost of what it must have."""
+    first, *others = [group for group in groups if group["lost"]]
+    said = f"{_share(first)} acked messages {'was' if first['lost'] == 1 else 'were'} lost"
+    if len(groups) == 1:
+        return said
+    told = [f"{said} to {first['name']}", *(f"{_share(group)} to {group['name']}" for group in others[:_OTHERS])]
+    more = len(others) - _OTHERS
+    return ", ".join([*told, *([f"some to {counted(more, 'more group')}"] if more > 0 else [])])
+
+
+def _share(group: GroupAccount) -> str:
+    return f"{group['lost']:,} of {group['expected']:,}"
 
 
 def _after(result: TrialResult) -> str:
-    names = [fault["name"].replace("-", " ") for fault in result["faults"]]
+    """One strike may befall several nodes."""
+    strikes = dict.fromkeys((fault["name"], fault["begin"]) for fault in result["faults"])
+    names = [name.replace("-", " ") for name, _ in strikes]
     words = [counted(names.count(name), name) for name in dict.fromkeys(names)]
     return f" after {' and '.join(words)}" if words else ""
 
 
 def _rest(result: TrialResult) -> str:
-    recovered = sum(group["recovered"] for group in result["groups"])
+    recovered = result["account"]["recovered"]
     extra = sum(group["duplicates"]["extra"] for group in result["groups"])
     doubled = f"{counted(extra, 'duplicate')}" if extra else "nothing doubled"
     return f"{counted(recovered, 'unanswered one')} recovered, {doubled}" if recovered else doubled

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ackworth.model.result import Account, GroupAccount, Loss, TrialResult
+from ackworth.model.words import counted
 from ackworth.report.markup import Html, join, table, tag
 from ackworth.report.pictures import account_picture, loss_strip
 from ackworth.report.text import count, fields, seconds
@@ -78,20 +79,23 @@ def loss_section(loss: Loss) -> Html:
         for producer, first, last in ranges
     ]
     more = loss["ranges_total"] - len(ranges)
+    undrawn = loss["ranges_total"] - len(loss["ranges"])
+    drawn = f"Drawn are the first {count(len(loss['ranges']))} of {count(loss['ranges_total'])} ranges."
     return join(
         tag("p", _loss_sentence(loss)),
         loss_strip(loss) if ranges else None,
-        tag("p", *listed, f" and {count(more)} more ranges" if more > 0 else None, class_="ids"),
+        tag("p", drawn, class_="quiet") if undrawn else None,
+        tag("p", *listed, f" and {counted(more, 'more range')}" if more > 0 else None, class_="ids"),
     )
 
 
 def _loss_sentence(loss: Loss) -> str:
     place = {"all": "all of it", "scattered": "scattered"}.get(loss["place"], f"the {loss['place']}")
-    ranges = "1 range" if loss["ranges_total"] == 1 else f"{count(loss['ranges_total'])} ranges"
-    topics = "1 topic" if loss["topics"] == 1 else f"{count(loss['topics'])} topics"
+    lost, ranges = counted(loss["count"], "acked message"), counted(loss["ranges_total"], "range")
+    ids = loss["first"] if loss["first"] == loss["last"] else f"from {loss['first']} to {loss['last']}"
     return (
-        f"Group {loss['group']} lost {count(loss['count'])} acked messages in {ranges} and {topics}, "
-        f"from {loss['first']} to {loss['last']}: {place} of what was acked{_before_fault(loss)}."
+        f"Group {loss['group']} lost {lost} in {ranges} and {counted(loss['topics'], 'topic')}, "
+        f"{ids}: {place} of what was acked{_before_fault(loss)}."
     )
 
 
@@ -100,5 +104,7 @@ def _before_fault(loss: Loss) -> str:
         return ""
     if loss["seconds_before_fault"] is None:
         return f" before the {loss['fault']}"
-    nearest, farthest = loss["seconds_before_fault"]
-    return f" before the {loss['fault']}; they were acked {seconds(nearest)} to {seconds(farthest)} before it"
+    nearest, farthest = map(seconds, loss["seconds_before_fault"])
+    they = "it was" if loss["count"] == 1 else "they were"
+    span = nearest if nearest == farthest else f"{nearest} to {farthest}"
+    return f" before the {loss['fault']}; {they} acked {span} before it"

@@ -36,7 +36,8 @@ def latency(trial: TrialResult, limit: int) -> Html:
     ]
     scale = Logarithmic.over(value for line in lines for value in line.values)
     highest = ", ".join(f"highest {line.name} {duration(_highest(line.values))}" for line in lines[1::2])
-    summary = f"From sending, by the second; each gridline is ten times the one below. {_sentence(highest)}"
+    counted = "Acks from when they were due, deliveries from sending, by the second"
+    summary = f"{counted}; each gridline is ten times the one below. {_sentence(highest)}"
     return _over_time(trial, "Latency", summary, lines, scale, duration, limit)
 
 

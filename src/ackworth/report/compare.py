@@ -5,7 +5,8 @@
 2. A measure has a value for each repeat. Its noise is the span of these values: a difference counts as more than
    noise if the spans do not touch. Of a single repeat nothing is known about noise, and that is said.
 3. Worse by more than the threshold, and not within the noise, is a regression; so is a verdict that was held and is
-   broken. What was known and is not known any more is unknown, and never passes as well.
+   broken. What was known and is not known any more is unknown, and never passes as well; nor does what is broken and
+   was not known before.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -141,10 +142,16 @@ def _lines(name: str, runs: Sequence[Repeats], threshold: float) -> Iterator[Lin
 
 def _verdict_line(name: str, runs: Sequence[Repeats]) -> Line:
     verdicts = [worst(Verdict(trial["verdict"]) for trial in repeats) for repeats in runs]
-    # What was broken or unknown already is no news.
-    news = [v if verdicts[0] == Verdict.HELD or v == Verdict.UNKNOWN else Verdict.HELD for v in verdicts[1:]]
     nothing = (None,) * len(runs)
-    return Line(trial=name, measure=None, values=tuple(verdicts), changes=nothing, verdict=worst(news))
+    news = worst(_news(verdicts[0], after) for after in verdicts[1:])
+    return Line(trial=name, measure=None, values=tuple(verdicts), changes=nothing, verdict=news)
+
+
+def _news(before: Verdict, after: Verdict) -> Verdict:
+    """What was broken already is no news."""
+    if after == Verdict.BROKEN:
+        return {Verdict.HELD: Verdict.BROKEN, Verdict.BROKEN: Verdict.HELD}.get(before, Verdict.UNKNOWN)
+    return after
 
 
 def _change(

@@ -80,7 +80,8 @@ def _cell(line: Line, values: Sequence[float | None], change: Change | None) -> 
 def _how(change: Change) -> list[str]:
     if change.worse is None or change.worse == 0:
         return []
-    amount = "" if abs(change.worse) == float("inf") else f"{abs(change.worse):.0%} "
+    size = abs(change.worse)
+    amount = "" if size == float("inf") else "less than 1% " if size < 0.005 else f"{size:.0%} "
     noise = {True: "more than noise", False: "within noise", None: "noise unknown"}[change.beyond_noise]
     return [f"{amount}{'worse' if change.worse > 0 else 'better'}", noise]
 

@@ -19,6 +19,11 @@ def known(trial: TrialResult) -> bool:
     return any(check["name"] == "lost" and check["verdict"] != Verdict.UNKNOWN for check in trial["checks"])
 
 
+def broken(trial: TrialResult) -> list[str]:
+    """The names of the checks that are."""
+    return [check["name"] for check in trial["checks"] if check["verdict"] == Verdict.BROKEN]
+
+
 def counted(trial: TrialResult, what: str) -> int | None:
     """A figure of the groups' accounts, over all groups."""
     return sum(group[what] for group in trial["groups"]) if known(trial) else None  # type: ignore[literal-required]

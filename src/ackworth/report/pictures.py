@@ -57,7 +57,7 @@ def _group_parts(account: Account, group: GroupAccount) -> list[list[Part]]:
         ],
         [
             Part("recovered", group["recovered"], "recovered"),
-            Part("not stored", unsure - group["recovered"], "empty"),
+            Part("not delivered", unsure - group["recovered"], "empty"),
         ],
         [
             Part("resurrected", group["resurrected"], "lost"),
@@ -107,7 +107,7 @@ def loss_strip(loss: Loss) -> Html:
 
 def _lane(loss: Loss, producer: int) -> Html:
     ranges = [(first, last) for owner, first, last in loss["ranges"] if owner == producer]
-    end, end_name = _end_of_lane(loss, producer)
+    end = loss["sent_by"][producer]
     marks = [
         tag(
             "rect",
@@ -119,16 +119,9 @@ def _lane(loss: Loss, producer: int) -> Html:
         for first, last in ranges
     ]
     ground = tag("rect", class_="ground", width="100%", height=LANE)
-    ends = tag("p", tag("span", f"producer {producer}, from its first message"), tag("span", end_name), class_="ends")
+    names = f"producer {producer}, from its first message", f"to its last, of {count(end)}"
+    ends = tag("p", *(tag("span", name) for name in names), class_="ends")
     return join(ends, tag("svg", ground, *marks, class_="bar", height=LANE))
-
-
-def _end_of_lane(loss: Loss, producer: int) -> tuple[int, str]:
-    sent = loss.get("sent_by", [])
-    if producer < len(sent):
-        return sent[producer], f"to its last, of {count(sent[producer])}"
-    last = max(last for owner, _, last in loss["ranges"] if owner == producer)
-    return last + 1, f"to the last lost one, {count(last)}"
 
 
 def _percent(place: float) -> str:

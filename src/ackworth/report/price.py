@@ -9,10 +9,9 @@ from typing import Any
 
 from ackworth.model.result import PriceRow, Toll, TrialResult
 from ackworth.model.verdict import Verdict, worst
-from ackworth.report.figures import counted, known, paced, planned, recovery
+from ackworth.report.figures import broken, counted, known, paced, planned, recovery
 
 OVERVIEW = "price"
-KEPT_AFTERWARDS = ("prefix", "middle", "scattered")
 
 
 def rows(trials: Sequence[TrialResult]) -> list[PriceRow]:
@@ -60,12 +59,12 @@ def _name(broker: dict[str, Any]) -> str:
 
 
 def _toll(kind: str, trials: Sequence[TrialResult]) -> Toll:
-    faults = [fault for trial in trials for fault in trial["faults"]]
     return Toll(
         fault=kind,
         trials=[trial["trial"] for trial in trials],
         claimed=kind in trials[0]["claims"]["survives"],
         verdict=worst(Verdict(trial["verdict"]) for trial in trials),
+        broken=list(dict.fromkeys(name for trial in trials for name in broken(trial))),
         acked=[trial["account"]["acked"] for trial in trials],
         lost=[counted(trial, "lost") for trial in trials],
         window=[_window(trial) for trial in trials],
@@ -73,9 +72,15 @@ def _toll(kind: str, trials: Sequence[TrialResult]) -> Toll:
         duplicates=[_duplicates(trial) for trial in trials],
         recovered=[counted(trial, "recovered") for trial in trials],
         recovery=[recovery(trial) for trial in trials],
-        refused=[fault["refused"] for fault in faults if fault["refused"] is not None],
-        repaired=[fault["repaired"] for fault in faults if fault["repaired"] is not None],
+        refused=[said for trial in trials for said in _told(trial, "refused")[:1]],
+        repaired=[said for trial in trials for said in _told(trial, "repaired")],
     )
+
+
+def _told(trial: TrialResult, what: str) -> list[str]:
+    """What was said of its faults, of each node that was struck."""
+    found = [fault[what] for fault in trial["faults"]]  # type: ignore[literal-required]
+    return [said for said in found if said is not None]
 
 
 def _duplicates(trial: TrialResult) -> int | None:
@@ -91,5 +96,4 @@ def _window(trial: TrialResult) -> float | None:
 
 
 def _holes(trial: TrialResult) -> int | None:
-    holes = (loss["ranges_total"] for loss in trial["losses"] if loss["place"] in KEPT_AFTERWARDS)
-    return sum(holes) if known(trial) else None
+    return sum(loss["holes"] for loss in trial["losses"]) if known(trial) else None

@@ -39,8 +39,13 @@ def percentiles(found: Sequence[Latency]) -> str:
 
 
 def _worst(found: Sequence[Latency], key: str) -> str:
-    values: list[float | None] = [latency[key] for latency in found]  # type: ignore[literal-required]
-    return NEVER if None in values else duration(max(value for value in values if value is not None))
+    """Of those that measured something."""
+    values: list[float | None] = [
+        latency[key]  # type: ignore[literal-required]
+        for latency in found
+        if latency["count"] + latency["censored"]
+    ]
+    return NEVER if None in values else duration(max((value for value in values if value is not None), default=None))
 
 
 def _highest(toll: Toll) -> str:
@@ -58,10 +63,14 @@ def _time(number: float) -> str:
 
 
 def fate(toll: Toll) -> tuple[str, str]:
-    """The colour and the words of a cell: a loss that nobody promised to prevent is neither held nor broken."""
+    """The colour and the words of a cell: a loss that nobody promised to prevent is neither held nor broken.
+
+    The number of lost messages stands beside it: what else is broken is named, lest that be taken for the reason.
+    """
     if toll["verdict"] == "held" and not toll["claimed"]:
         return "unclaimed", "not claimed"
-    return toll["verdict"], f"{SYMBOLS[toll['verdict']]} {toll['verdict']}"
+    why = "" if toll["broken"] in ([], ["lost"]) else f": {', '.join(toll['broken'])}"
+    return toll["verdict"], f"{SYMBOLS[toll['verdict']]} {toll['verdict']}{why}"
 
 
 def details(toll: Toll) -> list[str]:
@@ -72,7 +81,7 @@ def details(toll: Toll) -> list[str]:
         said += [f"loss window {span(toll['window'], _time)}", f"holes {span(toll['holes'], count)}"]
     said += [f"{what} {span(values, count)}" for what, values in _oddities(toll).items() if any(values)]
     if toll["refused"]:
-        said.append(f"refused to start {len(toll['refused'])} of {len(toll['trials'])} times")
+        said.append(f"refused to start in {len(toll['refused'])} of {len(toll['trials'])} trials")
     return said + list(dict.fromkeys(toll["repaired"]))
 
 
@@ -96,8 +105,8 @@ def section(rows: Sequence[PriceRow], anchors: Mapping[str, str]) -> Html:
 
 def _legend() -> Html:
     text = (
-        "Lost: acked messages that were gone afterwards, from the least to the most of the repeats. Latencies are at "
-        "half of the speed. ✓ held and ✗ broken are against what the broker claims at that setting; "
+        "Lost: acked messages that were gone afterwards, from the least to the most of the repeats. Latencies are those "
+        "at the rate that the plan sets. ✓ held and ✗ broken are against what the broker claims at that setting; "
         "where it claims nothing, it cannot break its word. Limit: which side held the speed back; none means that "
         "the load waited for answers. If it is the generator, the speed is not the broker's."
     )
@@ -105,7 +114,10 @@ def _legend() -> Html:
 
 
 def _name(row: PriceRow) -> Html:
-    return join(row["broker"], " ", tag("b", settings(row)), tag("small", row["version"]))
+    """With its verdict if it did not hold, which may be due to a trial without a fault."""
+    verdict = row["verdict"]
+    badge = tag("span", f"{SYMBOLS[verdict]} {verdict}", class_=f"badge {verdict}") if verdict != "held" else None
+    return join(row["broker"], " ", tag("b", settings(row)), tag("small", row["version"]), badge)
 
 
 def _calm(row: PriceRow, anchors: Mapping[str, str]) -> list[Html]:

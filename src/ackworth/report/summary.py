@@ -4,6 +4,7 @@ from ackworth.model.result import Latency, TrialResult
 from ackworth.report.text import UNKNOWN, count, duration, rate, seconds, words
 
 NEVER = "never"  # it had not come back when the trial ended
+NOT_ASKED = "nothing sent"  # so nothing could come back
 COLUMNS = ("Trial", "Verdict", "Acked", "Lost", "Acked per second", "Ack p99", "Recovery")
 
 
@@ -19,9 +20,9 @@ def figures(trial: TrialResult) -> list[str]:
 
 
 def rates(trial: TrialResult) -> str:
-    """All rates in a line: 'acked 18,987/s, acked peak 22,252/s'."""
-    rows = [(words(key).removesuffix(" per second"), rate(number)) for key, number in trial["throughput"].items()]
-    return ", ".join(f"{name} {shown}" for name, shown in rows)
+    """All rates in a line: 'acked 18,987/s, acked per second peak 22,252/s'; without a peak that there is not."""
+    rows = [(words(key).removesuffix(" per second"), number) for key, number in trial["throughput"].items()]
+    return ", ".join(f"{name} {rate(number)}" for name, number in rows if number is not None or "peak" not in name)
 
 
 def absent(latency: Latency) -> str:
@@ -35,7 +36,8 @@ def _lost(trial: TrialResult) -> int | None:
 
 
 def _ack_p99(trial: TrialResult) -> str:
-    latency = trial["latency"].get("sent_to_ack")
+    """From when it was due: a stall must not hide in what was not sent meanwhile."""
+    latency = trial["latency"].get("due_to_ack")
     return UNKNOWN if latency is None else duration(latency["p99"], none=absent(latency))
 
 

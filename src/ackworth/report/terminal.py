@@ -10,7 +10,7 @@ from typing import TextIO
 
 from ackworth.model.result import CheckResult, FaultResult, GroupAccount, Latency, RunResult, TrialResult
 from ackworth.report import price_table
-from ackworth.report.summary import COLUMNS, NEVER, absent, figures, rates
+from ackworth.report.summary import COLUMNS, NEVER, NOT_ASKED, absent, figures, rates
 from ackworth.report.text import SYMBOLS, clean, count, duration, fields, seconds, words
 
 DETAILED_TRIALS = 3  # with more of them, only what did not hold is told
@@ -128,8 +128,10 @@ def _latency(latency: Latency) -> str:
 def _recovery(fault: FaultResult) -> str:
     ready = None if fault["ready"] is None else fault["ready"] - fault["begin"]
     waits = (("ready", ready), ("first ack", fault["first_ack"]), ("first delivery", fault["first_delivery"]))
-    after = ", ".join(f"{name} {'after ' + seconds(wait) if wait is not None else NEVER}" for name, wait in waits)
-    return f"at {seconds(fault['begin'])}; {after}"
+    after = [f"{name} {'after ' + seconds(wait) if wait is not None else NEVER}" for name, wait in waits]
+    if not fault["asked"] and fault["first_ack"] is None:
+        after[1] = f"{NOT_ASKED} afterwards"
+    return f"at {seconds(fault['begin'])}; {', '.join(after)}"
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, numbers: bool = False) -> str:

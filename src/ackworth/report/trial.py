@@ -7,7 +7,7 @@ from ackworth.report import charts
 from ackworth.report.account import account_section, loss_section
 from ackworth.report.markup import Html, join, table, tag
 from ackworth.report.published import Comparison, comparisons
-from ackworth.report.summary import NEVER, absent
+from ackworth.report.summary import NEVER, NOT_ASKED, absent
 from ackworth.report.text import SYMBOLS, UNKNOWN, count, duration, fields, outline, quantity, seconds, size, words
 
 POWER_CUT = "power-cut"
@@ -27,7 +27,7 @@ _PERCENTILES = (
     ("p99", "p99"),
     ("p99.9", "p999"),
     ("p99.99", "p9999"),
-    ("max", "max"),
+    ("max, of those that came back", "max"),
 )
 
 
@@ -84,7 +84,7 @@ def _ids(ids: Sequence[str]) -> Html:
 def _latencies(latency: Mapping[str, Latency]) -> Html | None:
     measured = list(latency.values())
     rows = [[name, *(duration(fields(m)[key], none=absent(m)) for m in measured)] for name, key in _PERCENTILES]
-    rows.append(["mean", *(duration(m["mean"]) for m in measured)])
+    rows.append(["mean, of those that came back", *(duration(m["mean"], none="none") for m in measured)])
     rows.append(["measured", *(count(m["count"]) for m in measured)])
     rows.append(["never came back", *(count(m["censored"]) for m in measured)])
     head = ["", *(words(name).replace(" to ", " → ") for name in latency)]
@@ -98,12 +98,12 @@ def _recovery(faults: Sequence[FaultResult]) -> Html | None:
             seconds(fault["begin"]),
             seconds(fault["end"] - fault["begin"]),
             NEVER if fault["ready"] is None else seconds(fault["ready"] - fault["begin"]),
-            seconds(fault["first_ack"], none=NEVER),
+            seconds(fault["first_ack"], none=NEVER if fault["asked"] else NOT_ASKED),
             seconds(fault["first_delivery"], none=NEVER),
         ]
         for fault in faults
     ]
-    head = ["Fault", "At", "Lasted", "Ready after", "First ack after", "First delivery after"]
+    head = ["Fault", "At", "Strike took", "Ready after", "First ack after", "First delivery after"]
     return table(head, rows, label="Recovery after each fault", class_="stack numbers") if rows else None
 
 

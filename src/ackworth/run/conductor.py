@@ -343,6 +343,7 @@ class Conductor:
         if not plan.resume and self._faults[plan.kind].ends_node:
             self._crew.ask_to_end("produce")
         self._pass(begin + int(plan.down * SECOND))
+        mended = time.monotonic_ns()
         mend()
         if plan.node == CONSUMER:
             self._await_broker(READY_WITHIN)
@@ -350,7 +351,7 @@ class Conductor:
             self._bring_back(plan.kind, nodes)
         ready = time.monotonic_ns()
         for node in nodes:
-            self._log.mark("ready", plan.kind, node.name, ready, ready)
+            self._log.mark("ready", plan.kind, node.name, mended, ready)
         if any(worker.order.role == "consume" for worker in dead):
             self._start_consumers()
 

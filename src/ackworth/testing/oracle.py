@@ -15,7 +15,7 @@ Id = tuple[int, int]
 
 def account(history: History) -> dict[str, Any]:
     """The parts of a result that must agree exactly."""
-    fate = _fate(history)
+    fate = fates(history)
     counts = Counter(fate.values())
     return {
         "sent": len(fate),
@@ -23,6 +23,7 @@ def account(history: History) -> dict[str, Any]:
         "refused": counts["refused"],
         "unknown": counts["unknown"],
         "unanswered": counts["unanswered"],
+        "recovered": len(set[Id]().union(*(sets(history, n)["recovered"] for n in range(len(history.trial.groups))))),
         "reasons": dict(
             Counter(
                 history.trial.reasons[row.reason] or "no reason given"
@@ -40,7 +41,7 @@ def defects(history: History) -> dict[str, int]:
     # An id beyond the last that was sent is counted by rows: there is no place to remember it.
     never = [i for i in outcomes if i not in sent]
     return {
-        "messages with several outcomes": sum(n > 1 for i, n in outcomes.items() if i[1] < limits[i[0]]),
+        "messages with several outcomes": sum(n > 1 for i, n in outcomes.items() if 0 <= i[1] < limits[i[0]]),
         "messages that were sent twice": len(history.sent) - len(sent),
         "outcomes of messages that were never sent": sum(1 if 0 <= i[1] < limits[i[0]] else outcomes[i] for i in never),
     }
@@ -54,68 +55,12 @@ def offenders(history: History, check: str) -> list[str]:
     """The ids that a check must name, in order."""
     found: set[Id] = set()
     for number in range(len(history.trial.groups)):
-        found |= _sets(history, number)[check]
+        found |= sets(history, number)[check]
     return [f"{producer}/{seq}" for producer, seq in sorted(found)]
 
 
-def latencies(history: History) -> dict[str, list[int]]:
-    warm = warm_at(history)
-    acked = [row for row in history.outcome if row.outcome == Outcome.ACKED and row.t - row.latency >= warm]
-    delivered = [row for row in history.delivered if _ours(row) and row.t - row.latency >= warm]
-    return {
-        "due_to_ack": sorted(row.latency + row.late for row in acked),
-        "sent_to_ack": sorted(row.latency for row in acked),
-        "sent_to_delivery": sorted(row.latency for row in delivered),
-    }
-
-
-def acked_per_second(history: History) -> float | None:
-    """Of the messages sent after the warm-up, from the first sending to the last ack."""
-    warm = warm_at(history)
-    sent = [row.t for row in history.sent if row.t >= warm]
-    acked = [row.t for row in history.outcome if row.outcome == Outcome.ACKED and row.t - row.latency >= warm]
-    if not sent or not acked:
-        return None
-    span = max(*sent, *acked) - min(*sent, *acked)
-    return len(acked) * 1e9 / span if span else None
-
-
-def warm_at(history: History) -> int:
-    """When the warm-up was over; without one, before all that happened."""
-    warm_ups = [mark.t_end for mark in history.mark if mark.what == "phase" and "warm_up" in mark.detail]
-    return max(warm_ups, default=-(1 << 62))
-
-
-def first_after(history: History) -> list[tuple[int | None, int | None]]:
-    """For each fault: nanoseconds from its beginning to the first ack and the first delivery after its end."""
-    acks = [row.t for row in history.outcome if row.outcome == Outcome.ACKED]
-    deliveries = [row.t for row in history.delivered]
-    faults = sorted((m.t_begin, m.t_end) for m in history.mark if m.what == "fault")
-    return [
-        (
-            min((t - begin for t in acks if t >= end), default=None),
-            min((t - begin for t in deliveries if t >= end), default=None),
-        )
-        for begin, end in faults
-    ]
-
-
-def lost_ranges(history: History, group: int) -> list[list[int]]:
-    ranges: list[list[int]] = []
-    for producer, seq in sorted(_sets(history, group)["lost"]):
-        if ranges and ranges[-1][0] == producer and ranges[-1][2] == seq - 1:
-            ranges[-1][2] = seq
-        else:
-            ranges.append([producer, seq, seq])
-    return ranges
-
-
-def lost_topics(history: History, group: int) -> int:
-    topics = {(row.producer, row.seq): row.topic for row in history.sent}
-    return len({topics[i] for i in _sets(history, group)["lost"]})
-
-
-def _fate(history: History) -> dict[Id, str]:
+def fates(history: History) -> dict[Id, str]:
+    """What became of every message that was sent."""
     outcomes: defaultdict[Id, set[Outcome]] = defaultdict(set)
     for row in history.outcome:
         outcomes[row.producer, row.seq].add(row.outcome)
@@ -135,7 +80,7 @@ def _limits(history: History) -> dict[int, int]:
     return limits
 
 
-def _ours(row: Delivered) -> bool:
+def ours(row: Delivered) -> bool:
     return bool(row.flags & Delivery.INTACT) and not row.flags & Delivery.FOREIGN
 
 
@@ -144,10 +89,11 @@ def _reads(history: History, group: int, topic: int) -> bool:
     return topics is None or topic in topics
 
 
-def _sets(history: History, group: int) -> dict[str, set[Id]]:
-    fate = _fate(history)
+def sets(history: History, group: int) -> dict[str, set[Id]]:
+    """Which messages a group must have, and what became of them."""
+    fate = fates(history)
     rows = [row for row in history.delivered if row.group == group]
-    got = {(row.producer, row.seq) for row in rows if _ours(row)}
+    got = {(row.producer, row.seq) for row in rows if ours(row)}
     must = {(row.producer, row.seq) for row in history.sent if _reads(history, group, row.topic)}
     return {
         "expected": {i for i in must if fate[i] == "acked"},
@@ -164,20 +110,20 @@ def _sets(history: History, group: int) -> dict[str, set[Id]]:
 
 
 def _misdelivered(history: History, row: Delivered) -> bool:
-    return _ours(row) and (bool(row.flags & Delivery.MISDELIVERED) or not _reads(history, row.group, row.topic))
+    return ours(row) and (bool(row.flags & Delivery.MISDELIVERED) or not _reads(history, row.group, row.topic))
 
 
 def _group(history: History, group: int) -> dict[str, Any]:
-    sets = _sets(history, group)
+    found = sets(history, group)
     rows = [row for row in history.delivered if row.group == group]
     foreign = sum(bool(row.flags & Delivery.FOREIGN) for row in rows)
-    fate = _fate(history)
+    fate = fates(history)
     repeats = Counter(kind for _, kind in _repeats(history, group))
     return {
         "name": history.trial.groups[group].name,
-        **{kind: len(sets[kind]) for kind in ("expected", "distinct", "lost", "recovered", "resurrected")},
+        **{kind: len(found[kind]) for kind in ("expected", "distinct", "lost", "recovered", "resurrected")},
         "delivered": len(rows),
-        "phantom": foreign + sum(_ours(row) and (row.producer, row.seq) not in fate for row in rows),
+        "phantom": foreign + sum(ours(row) and (row.producer, row.seq) not in fate for row in rows),
         "foreign": foreign,
         "corrupt": sum(not row.flags & (Delivery.INTACT | Delivery.FOREIGN) for row in rows),
         "misdelivered": sum(_misdelivered(history, row) for row in rows),
@@ -191,7 +137,7 @@ def _group(history: History, group: int) -> dict[str, Any]:
 
 def _repeats(history: History, group: int) -> list[tuple[Id, str]]:
     """Every delivery beyond the first of a message that was sent, and its kind."""
-    fate = _fate(history)
+    fate = fates(history)
     found = []
     for i, rows in _deliveries(history, group).items():
         for before, row in pairwise(rows):
@@ -201,11 +147,12 @@ def _repeats(history: History, group: int) -> list[tuple[Id, str]]:
 
 
 def _kind(history: History, before: Delivered, row: Delivered) -> str:
-    if row.flags & Delivery.REDELIVERED:
-        return "flagged"
     marks = [m for m in history.mark if m.what in ("fault", "worker-died")]
     between = any(m.t_begin <= row.t and m.t_end >= before.t for m in marks)
-    return "explained" if between else "unexplained"
+    flagged = bool(row.flags & Delivery.REDELIVERED)
+    if flagged and (between or history.trial.plan.get("expect", {}).get("duplicates") != "explained"):
+        return "flagged"
+    return "explained" if between and not flagged else "unexplained"
 
 
 def _deliveries(history: History, group: int) -> dict[Id, list[Delivered]]:
@@ -213,7 +160,7 @@ def _deliveries(history: History, group: int) -> dict[Id, list[Delivered]]:
     late = set(map(id, _late(history)))
     by_id: defaultdict[Id, list[Delivered]] = defaultdict(list)
     for row in history.delivered:
-        if row.group == group and _ours(row):
+        if row.group == group and ours(row):
             by_id[row.producer, row.seq].append(row)
     for rows in by_id.values():
         # Among deliveries of the same moment, the one that tells least against the broker is the first.
@@ -227,7 +174,7 @@ def _late(history: History) -> list[Delivered]:
     highest: dict[tuple[int, int, int], int] = {}
     late = []
     for row in history.delivered:
-        if not _ours(row) or not 0 <= row.seq < limits.get(row.producer, 0):
+        if not ours(row) or not 0 <= row.seq < limits.get(row.producer, 0):
             continue
         stream = (row.consumer, row.producer, row.topic)
         if row.seq < highest.get(stream, -1) and not row.flags & Delivery.REDELIVERED:

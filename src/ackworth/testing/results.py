@@ -56,8 +56,8 @@ def sample_run(*trials: TrialResult) -> RunResult:
 
 def held_trial(name: str = "item-1") -> TrialResult:
     """Every acked message was there after the cut, and some that had not been answered."""
-    account = _account(acked=398_720, refused=0, unknown=1_180, unanswered=100)
-    group = _group(account, recovered=412, explained=96)
+    account = _account(acked=398_720, refused=0, unknown=1_180, unanswered=100, recovered=412)
+    group = _group(account, explained=96)
     return _trial(name, "Every one of 398,720 acked messages survived the power cut.", account, [group], [])
 
 
@@ -73,13 +73,14 @@ def broken_trial(name: str = "item-2") -> TrialResult:
         last=f"{PRODUCERS - 1}/{ranges[-1][2]}",
         ranges=ranges,
         ranges_total=len(ranges),
+        holes=0,
         sent_by=sent_by,
         place="tail",
         topics=256,
         fault="power-cut",
         seconds_before_fault=[0.004, 0.311],
     )
-    group = _group(account, recovered=0, explained=0, lost=loss["count"])
+    group = _group(account, explained=0, lost=loss["count"])
     sentence = "2,048 of 612,480 acked messages did not survive the power cut."
     return _trial(name, sentence, account, [group], [loss])
 
@@ -122,6 +123,7 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
         groups=groups,
         losses=losses,
         latency={
+            "due_to_ack": _latency(account["acked"], account["unanswered"], *(n * MILLISECOND for n in (2.4, 15, 42))),
             "sent_to_ack": _latency(account["acked"], account["unanswered"], *(n * MILLISECOND for n in (2.3, 14, 41))),
             "sent_to_delivery": _latency(account["acked"] - lost, lost, *(n * SECOND for n in (9.9, 17.6, 21))),
         },
@@ -154,7 +156,7 @@ def _trial(name: str, sentence: str, account: Account, groups: list[GroupAccount
     )
 
 
-def _account(acked: int = 0, refused: int = 0, unknown: int = 0, unanswered: int = 0) -> Account:
+def _account(acked: int = 0, refused: int = 0, unknown: int = 0, unanswered: int = 0, recovered: int = 0) -> Account:
     reasons = {"queue is full": refused, "connection lost": unknown}
     return Account(
         sent=acked + refused + unknown + unanswered,
@@ -162,19 +164,20 @@ def _account(acked: int = 0, refused: int = 0, unknown: int = 0, unanswered: int
         refused=refused,
         unknown=unknown,
         unanswered=unanswered,
+        recovered=recovered,
         reasons={reason: count for reason, count in reasons.items() if count},
     )
 
 
-def _group(account: Account, *, recovered: int, explained: int, lost: int = 0) -> GroupAccount:
-    distinct = account["acked"] - lost + recovered
+def _group(account: Account, *, explained: int, lost: int = 0) -> GroupAccount:
+    distinct = account["acked"] - lost + account["recovered"]
     return GroupAccount(
         name="all",
         expected=account["acked"],
         delivered=distinct + explained,
         distinct=distinct,
         lost=lost,
-        recovered=recovered,
+        recovered=account["recovered"],
         resurrected=0,
         phantom=0,
         foreign=0,
@@ -217,6 +220,7 @@ def _power_cut() -> FaultResult:
         begin=20.0,
         end=21.1,
         ready=21.6,
+        asked=True,
         first_ack=1.74,
         first_delivery=3.02,
         refused=None,

@@ -22,7 +22,7 @@ class Accounting(Measurement):
     def reads(cls, context: Context) -> Mapping[str, Sequence[str]]:
         choosy = any(group.topics is not None for group in context.trial.groups)
         return {
-            "sent": ("producer", "seq", "topic") if choosy else ("producer", "seq"),
+            "sent": ("producer", "seq", *(("topic",) if choosy else ()), *(("t",) if context.warms_up else ())),
             "outcome": ("producer", "seq", "outcome", "reason"),
             "delivered": ("group", "producer", "topic", "seq", "flags"),
         }
@@ -38,6 +38,8 @@ class Accounting(Measurement):
 
     def _sent(self, rows: Rows) -> None:
         self._seen["sent", 0].add(rows.places)
+        if self.context.warms_up:
+            self._seen["sent warm", 0].add(rows.warm.places)
         for number, group in enumerate(self.context.trial.groups):
             if group.topics is not None:
                 read = self.context.topics_read(number)[rows["topic"]]
@@ -116,12 +118,14 @@ def _conclude_sent(context: Context, totals: Counter[Kind], buckets: Iterable[Ba
         "refused": counts["refused"],
         "unknown": counts["unknown"],
         "unanswered": counts["sent"] - counts["acked"] - counts["refused"] - counts["unknown"],
+        "recovered": counts["recovered"],
         "reasons": {
             context.trial.reasons[which] or "no reason given": number
             for (what, which), number in sorted(totals.items())
             if what == "reason"
         },
     }
+    findings.shared["censored acks"] = counts["censored"]
     findings.defects.update(_summed(bucket.defects for bucket in buckets))
     findings.defects[_UNSENT] = findings.defects.get(_UNSENT, 0) + totals[_UNSENT, 0]
 
@@ -144,6 +148,7 @@ def _conclude_group(number: int, totals: Counter[Kind], buckets: Iterable[Balanc
     group["recovered"] = counts["recovered"]
     group["resurrected"] = counts["resurrected"]
     group["phantom"] = counts["phantom"] + totals["stray", number]
+    findings.shared["censored deliveries", number] = counts["censored"]
     # Stage 2 must find as many repeats.
     findings.shared["repeats", number] = totals["placed", number] - counts["distinct"] - counts["phantom"]
 

@@ -1,6 +1,7 @@
 """Latencies: from due to ack, from sent to ack, from sent to delivery; for the trial and for each second.
 
 A message that never came back is censored: it counts as slower than any that did. What was sent in a warm-up has none.
+Every delivery counts, also one that comes again.
 """
 
 from collections import Counter, defaultdict
@@ -89,8 +90,8 @@ class Latencies(Measurement):
     @classmethod
     def conclude(cls, context: Context, found: Mapping[Key, Any], findings: Findings) -> None:
         sums, highest = found.get(TOTAL, (Counter(), {}))
-        unanswered = findings.account["unknown"] + findings.account["unanswered"]
-        lost = sum(group["lost"] for group in findings.groups)
+        unanswered = findings.shared["censored acks"]
+        lost = sum(findings.shared["censored deliveries", group] for group in range(len(findings.groups)))
         for kind, censored in zip(range(len(KINDS)), (unanswered, unanswered, lost), strict=True):
             parts = [found[key] for key in found if key != TOTAL and key % len(KINDS) == kind]
             whole = histogram.add_up([part for part, _ in parts])

@@ -10,28 +10,35 @@ from ackworth.history.reader import RowGroup
 from ackworth.model.clock import SECOND
 from ackworth.model.result import Loss
 from ackworth.pipeline.context import Context, Mark
-from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, Int64s, PlaceSet, places_in, unpack
+from ackworth.pipeline.ids import BUCKET, BUCKET_BITS, NOWHERE, Int64s, PlaceSet, places_in, unpack
 from ackworth.pipeline.measurement import TOTAL, Findings, Key, Measurement, Request
 from ackworth.pipeline.rows import Rows
 
 _RANGES = 100  # so many are listed
+_NEVER = np.iinfo(np.int64).max
 
 
 class Seen(NamedTuple):
-    """What the lost messages of a group were: when sent, when acked, of which topics."""
+    """What the lost messages of a group were: when acked, when sent, of which topics."""
 
-    first_ack: int
-    last_ack: int
+    first_ack: Int64s  # by the fault that followed the ack; the last is for those that none followed
+    last_ack: Int64s
     last_sent: int
     topics: npt.NDArray[np.bool_]
 
     def __or__(self, other: "Seen") -> "Seen":
         return Seen(
-            min(self.first_ack, other.first_ack),
-            max(self.last_ack, other.last_ack),
+            np.minimum(self.first_ack, other.first_ack),
+            np.maximum(self.last_ack, other.last_ack),
             max(self.last_sent, other.last_sent),
             self.topics | other.topics,
         )
+
+    @classmethod
+    def nothing(cls, context: Context) -> "Seen":
+        faults = len(context.back_at)
+        topics = np.zeros(len(context.trial.topics), np.bool_)
+        return cls(np.full(faults + 1, _NEVER), np.full(faults + 1, -1), -1, topics)
 
 
 class Losses(Measurement):
@@ -53,8 +60,9 @@ class Losses(Measurement):
     def __init__(self, context: Context, knows: dict[int, PlaceSet]) -> None:
         super().__init__(context, knows)
         self._lost = {group: places.flags(context.ids) for group, places in knows.items()}
-        nothing = Seen(np.iinfo(np.int64).max, -1, -1, np.zeros(len(context.trial.topics), np.bool_))
-        self._seen = dict.fromkeys(knows, nothing)
+        self._seen = {group: Seen.nothing(context) for group in knows}
+        # The first fault that an ack came before is the first with which the highest of these reaches it.
+        self._faults = np.maximum.accumulate(context.back_at)
 
     def fold(self, table: str, rows: Rows) -> None:
         rows = rows.acked.placed if table == "outcome" else rows
@@ -64,11 +72,14 @@ class Losses(Measurement):
                 self._seen[group] |= self._look(table, some)
 
     def _look(self, table: str, rows: Rows) -> Seen:
-        topics = np.zeros(len(self.context.trial.topics), np.bool_)
-        if table == "outcome":
-            return Seen(int(rows["t"].min()), int(rows["t"].max()), -1, topics)
-        topics[rows["topic"]] = True
-        return Seen(np.iinfo(np.int64).max, -1, int(rows["t"].max()), topics)
+        seen = Seen.nothing(self.context)
+        if table == "sent":
+            seen.topics[rows["topic"]] = True
+            return seen._replace(last_sent=int(rows["t"].max()))
+        followed_by = np.searchsorted(self._faults, rows["t"])
+        np.minimum.at(seen.first_ack, followed_by, rows["t"])
+        np.maximum.at(seen.last_ack, followed_by, rows["t"])
+        return seen
 
     def partials(self) -> Iterable[tuple[Key, Any]]:
         yield TOTAL, self._seen
@@ -93,7 +104,7 @@ def _may_hold(context: Context, group: RowGroup, held: npt.NDArray[np.bool_]) ->
     if group.table not in Losses.columns:
         return False
     low, high = (
-        int(context.ids.starts[producer]) + seq
+        int(context.ids.starts[producer]) + max(0, seq)
         for producer, seq in zip(group.bounds["producer"], group.bounds["seq"], strict=True)
     )
     return bool(held[low >> BUCKET_BITS : (high >> BUCKET_BITS) + 1].any())
@@ -101,10 +112,12 @@ def _may_hold(context: Context, group: RowGroup, held: npt.NDArray[np.bool_]) ->
 
 def _loss(context: Context, findings: Findings, group: int, seen: Seen) -> Loss:
     lost, kept = findings.sets["lost"][group], findings.sets["kept"][group]
-    ranges = _ranges(context, lost)
+    reach: Int64s = findings.shared["reach"]
+    ranges = _ranges(context, lost, Behind.of(context, kept, reach))
     names = context.ids.names(np.array([ranges.listed[0][0], ranges.last]))
     faults = context.marked("fault")
-    fault = next((number for number, mark in enumerate(faults) if mark.t_end >= seen.last_ack), None)
+    followed_by = np.flatnonzero(seen.last_ack >= 0)
+    fault = None if followed_by[-1] == len(faults) else int(followed_by[-1])
     return {
         "group": context.trial.groups[group].name,
         "count": findings.groups[group]["lost"],
@@ -112,15 +125,44 @@ def _loss(context: Context, findings: Findings, group: int, seen: Seen) -> Loss:
         "last": names[1],
         "ranges": [_listed(context, first, last) for first, last in ranges.listed],
         "ranges_total": ranges.total,
-        "place": _place(context, lost, kept, None if fault is None else findings.shared["reach"][fault]),
+        "holes": ranges.holes,
+        "sent_by": list(context.ids.counts),
+        "place": _place(context, lost, kept, None if fault is None else reach[fault]),
         "topics": int(seen.topics.sum()),
         "fault": None if fault is None else faults[fault].name,
-        "seconds_before_fault": None if fault is None else _before(faults[fault], seen),
+        "seconds_before_fault": None if fault is None else _before(faults, followed_by, seen),
     }
 
 
-def _before(fault: Mark, seen: Seen) -> list[float]:
-    return [(fault.t_end - seen.last_ack) / SECOND, (fault.t_end - seen.first_ack) / SECOND]
+def _before(faults: Sequence[Mark], followed_by: Int64s, seen: Seen) -> list[float]:
+    """The nearest and the farthest, each before its own fault. An ack that was under way is read after it: 0."""
+    ends = np.array([fault.t_end for fault in faults])[followed_by]
+    nearest, farthest = (np.maximum(ends - acks[followed_by], 0) for acks in (seen.last_ack, seen.first_ack))
+    return [int(nearest.min()) / SECOND, int(farthest.max()) / SECOND]
+
+
+class Behind(NamedTuple):
+    """By fault and producer: how far it had got, and the last that was kept of it. The last row is that of the end."""
+
+    reach: Int64s
+    last_kept: Int64s
+
+    @classmethod
+    def of(cls, context: Context, kept: PlaceSet, reach: Int64s) -> "Behind":
+        end = np.full((1, context.trial.producers), context.ids.total)
+        reach = np.maximum.accumulate(np.concatenate([reach, end]))
+        last_kept = np.full(reach.shape, NOWHERE)
+        for producer, first, flags in _segments(context, kept):
+            places = np.append(NOWHERE, np.flatnonzero(flags) + first)
+            found = places[np.searchsorted(places, reach[:, producer], side="right") - 1]
+            last_kept[:, producer] = np.maximum(last_kept[:, producer], found)
+        return cls(reach, last_kept)
+
+    def holes(self, context: Context, begins: Int64s) -> int:
+        """How many of the ranges that begin there have something kept behind them, of before the same fault."""
+        producers = context.ids.producers_of(begins)
+        fault = np.argmax(self.reach[:, producers] >= begins, axis=0)
+        return int(np.count_nonzero(self.last_kept[fault, producers] > begins))
 
 
 class Ranges(NamedTuple):
@@ -128,13 +170,14 @@ class Ranges(NamedTuple):
 
     listed: list[tuple[int, int]]  # first and last place of the first of them
     total: int
+    holes: int
     last: int  # the last place of all
 
 
-def _ranges(context: Context, lost: PlaceSet) -> Ranges:
+def _ranges(context: Context, lost: PlaceSet, behind: Behind) -> Ranges:
     firsts: list[Int64s] = []
     lasts: list[Int64s] = []
-    total, last = 0, -2
+    total, holes, last = 0, 0, -2
     for bucket in sorted(lost.buckets):
         places = places_in(bucket, lost.bits(bucket))
         begins = np.append(places[:1] != last + 1, places[1:] != places[:-1] + 1) | np.isin(places, context.ids.starts)
@@ -142,10 +185,11 @@ def _ranges(context: Context, lost: PlaceSet) -> Ranges:
         lasts.append(np.append(last, places[:-1])[begins])
         firsts.append(places[begins])
         total, last = total + len(firsts[-1]), int(places[-1])
+        holes += behind.holes(context, firsts[-1])
         if total > 2 * _RANGES and len(firsts) > 1:
             firsts, lasts = [np.concatenate(firsts)[: _RANGES + 1]], [np.concatenate(lasts)[: _RANGES + 1]]
     starts, ends = np.concatenate(firsts), np.append(np.concatenate(lasts)[1:], last)
-    return Ranges(list(zip(starts.tolist()[:_RANGES], ends.tolist()[:_RANGES], strict=True)), total, last)
+    return Ranges(list(zip(starts.tolist()[:_RANGES], ends.tolist()[:_RANGES], strict=True)), total, holes, last)
 
 
 def _listed(context: Context, first: int, last: int) -> list[int]:

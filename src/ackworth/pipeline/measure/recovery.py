@@ -1,4 +1,7 @@
-"""Recovery: how long after each fault the first ack and the first delivery came, and when the node was ready."""
+"""Recovery: how long after each fault the first ack and the first delivery came, and when the node was ready.
+
+What was under way when the fault struck, and was only read afterwards, is no recovery: see `Context.back_at`.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,30 +19,30 @@ _NEVER = np.iinfo(np.int64).max
 
 class Recovery(Measurement):
     name = "recovery"
-    columns = {"outcome": ("producer", "seq", "outcome", "t"), "delivered": ("t",)}  # noqa: RUF012
+    columns = {"sent": ("t",), "outcome": ("producer", "seq", "outcome", "t"), "delivered": ("t",)}  # noqa: RUF012
 
     @classmethod
     def request(cls, context: Context, findings: Findings, groups: Any) -> Request | None:
-        return Request() if len(context.fault_ends) else None
+        return Request() if len(context.back_at) else None
 
     def __init__(self, context: Context, knows: None) -> None:
         super().__init__(context, knows)
-        faults = len(context.fault_ends)
-        self._first = {table: np.full(faults, _NEVER) for table in ("outcome", "delivered")}
-        # How far each producer had got: its highest place that was acked when the fault was over.
+        faults = len(context.back_at)
+        self._first = {table: np.full(faults, _NEVER) for table in self.columns}
+        # How far each producer had got: its highest place that was acked by then.
         self._reach = np.full((faults, context.trial.producers), NOWHERE)
 
     def fold(self, table: str, rows: Rows) -> None:
         rows = (rows.acked if table == "outcome" else rows).in_time
         if not len(rows):
             return
-        times = rows["t"]
-        after = np.searchsorted(times, self.context.fault_ends)
+        times, back_at = rows["t"], self.context.back_at
+        after = np.searchsorted(times, back_at)
         first = np.where(after < len(times), times[after - (after == len(times))], _NEVER)
         self._first[table] = np.minimum(self._first[table], first)
         if table == "outcome":
             for producer, part in rows.by("producer"):
-                by_then = np.searchsorted(part["t"], self.context.fault_ends, side="right")
+                by_then = np.searchsorted(part["t"], back_at, side="right")
                 reached = {n: part.places[:n].max(initial=NOWHERE) for n in set(by_then.tolist())}
                 self._reach[:, producer] = np.maximum(self._reach[:, producer], [reached[n] for n in by_then.tolist()])
 
@@ -56,12 +59,10 @@ class Recovery(Measurement):
         faults = context.marked("fault")
         never = np.full(len(faults), _NEVER)
         nowhere = np.full((len(faults), context.trial.producers), NOWHERE)
-        first, reach = found.get(TOTAL, ({"outcome": never, "delivered": never}, nowhere))
+        first, reach = found.get(TOTAL, (dict.fromkeys(cls.columns, never), nowhere))
         findings.shared["reach"] = reach
         for number, fault in enumerate(faults):
-            later = faults[number + 1 :]
-            ready = _following(context, "ready", fault, later)
-            refused, repaired = (_following(context, what, fault, later) for what in ("refused", "repaired"))
+            ready, refused, repaired = (context.after(fault, what) for what in ("ready", "refused", "repaired"))
             findings.result["faults"].append(
                 {
                     "name": fault.name,
@@ -69,6 +70,7 @@ class Recovery(Measurement):
                     "begin": context.seconds(fault.t_begin),
                     "end": context.seconds(fault.t_end),
                     "ready": None if ready is None else context.seconds(ready.t_end),
+                    "asked": bool(first["sent"][number] != _NEVER),
                     "first_ack": _after(fault, int(first["outcome"][number])),
                     "first_delivery": _after(fault, int(first["delivered"][number])),
                     "refused": None if refused is None else refused.detail["reason"],
@@ -84,10 +86,3 @@ class Recovery(Measurement):
 
 def _after(fault: Mark, t: int) -> float | None:
     return None if t == _NEVER else (t - fault.t_begin) / SECOND
-
-
-def _following(context: Context, what: str, fault: Mark, later: tuple[Mark, ...]) -> Mark | None:
-    """The first mark of a kind on the fault's node, before anything else befell it."""
-    until = min((mark.t_begin for mark in later if mark.node == fault.node), default=_NEVER)
-    marks = (m for m in context.marked(what) if m.node == fault.node and fault.t_begin <= m.t_begin < until)
-    return min(marks, key=lambda mark: mark.t_end, default=None)

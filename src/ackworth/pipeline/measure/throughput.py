@@ -5,7 +5,9 @@ Each second counts all; how many they are a second is counted without those that
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ackworth.model.clock import SECOND
 from ackworth.pipeline import histogram
@@ -18,14 +20,17 @@ KINDS = ("sent", "acked", "delivered")
 WARM = "warm "  # before a kind: what was sent after the warm-up
 
 
-class Span:
-    """The first and the last time of something."""
+class Span(NamedTuple):
+    """The first and the last time of something, and how many there were at the first."""
 
-    def __init__(self, first: int, last: int) -> None:
-        self.first, self.last = first, last
+    first: int
+    last: int
+    at_first: int
 
     def __or__(self, other: "Span") -> "Span":
-        return Span(min(self.first, other.first), max(self.last, other.last))
+        first = min(self.first, other.first)
+        at_first = sum(span.at_first for span in (self, other) if span.first == first)
+        return Span(first, max(self.last, other.last), at_first)
 
 
 class Throughput(Measurement):
@@ -53,8 +58,8 @@ class Throughput(Measurement):
     def _see(self, what: str, rows: Rows) -> None:
         if len(rows):
             times = rows.in_time["t"]
-            span = Span(int(times[0]), int(times[-1]))
-            self._spans[what] = span | self._spans.get(what, span)
+            span = Span(int(times[0]), int(times[-1]), int(np.searchsorted(times, times[0], side="right")))
+            self._spans[what] = span | self._spans[what] if what in self._spans else span
             self._counts[what] += len(rows)
 
     def partials(self) -> Iterable[tuple[Key, Any]]:
@@ -65,7 +70,7 @@ class Throughput(Measurement):
     def reduce(cls, context: Context, knows: None, key: Key, partials: list[Any]) -> Any:
         spans: dict[str, Span] = {}
         for _, some, _ in partials:
-            spans |= {kind: span | spans.get(kind, span) for kind, span in some.items()}
+            spans |= {kind: span | spans[kind] if kind in spans else span for kind, span in some.items()}
         seconds = {kind: histogram.add_up([seconds[kind] for seconds, *_ in partials]) for kind in KINDS}
         return seconds, spans, sum((counts for *_, counts in partials), Counter())
 
@@ -83,19 +88,24 @@ class Throughput(Measurement):
         series["sent"], series["acked"], series["delivered"] = (
             [counts[kind].get(t, 0) for t in series["t"]] for kind in KINDS
         )
-        findings.shared["last sent"] = spans["sent"].last if "sent" in spans else None
-        # Acks are counted over the time of sending and acking; deliveries may come later, in a drain.
         sent, acked, delivered = (spans.get(WARM + kind) for kind in KINDS)
-        for kind, span in (("acked", sent | acked if sent and acked else None), ("delivered", delivered)):
-            findings.result["throughput"][f"{kind}_per_second"] = _rate(totals[WARM + kind], span)
-            findings.result["throughput"][f"{kind}_per_second_peak"] = _peak(counts[kind], context)
+        # Acks are counted over the time of sending and acking; deliveries may come later, in a drain: from the first
+        # of them on, which itself took none of that time.
+        rates = {
+            "acked": _rate(totals[WARM + "acked"], sent | acked if sent and acked else None),
+            "delivered": _rate(totals[WARM + "delivered"] - delivered.at_first, delivered) if delivered else None,
+        }
+        for kind, rate in rates.items():
+            findings.result["throughput"][f"{kind}_per_second"] = rate
+            findings.result["throughput"][f"{kind}_per_second_peak"] = _peak(counts[kind], rate, context)
 
 
 def _rate(count: int, span: Span | None) -> float | None:
     return count * SECOND / (span.last - span.first) if span and span.last > span.first else None
 
 
-def _peak(counts: dict[int, int], context: Context) -> float | None:
-    """Of the seconds after the warm-up."""
+def _peak(counts: dict[int, int], rate: float | None, context: Context) -> float | None:
+    """Of the seconds after the warm-up; None if it was over too soon for any of them to show one."""
     warm = [count for second, count in counts.items() if second >= context.seconds(context.warm_at)]
-    return float(max(warm)) if warm else None
+    peak = float(max(warm, default=0))
+    return peak if rate is not None and peak >= rate else None
