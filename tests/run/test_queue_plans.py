@@ -112,7 +112,8 @@ def test_the_largest_bodies(run: Run) -> None:
 
 def test_truncation_of_a_server(run: Run, own_mounts: None) -> None:
     had(BROOK_MARIADB)
-    told, result = run("truncation", "trial", "broker.kind=brook-mariadb", "workload.phases.0.rate=5_000")
+    slower = ("workload.phases.0.rate=5_000", "workload.phases.0.messages=20_000")
+    told, result = run("truncation", "trial", "broker.kind=brook-mariadb", *slower)
     held(result)
     assert told.marks("fault") == ["truncate", "truncate"]
 
