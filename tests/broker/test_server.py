@@ -29,7 +29,7 @@ def gone(pid: int) -> bool:
 
 
 def test_two_runs_never_have_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports_module, "LAST", ports_module.FIRST + 20)
+    monkeypatch.setattr(ports_module, "LAST", ports_module.FIRST + 40)
     with Ports() as one, Ports() as other:
         found = [ports.reserve() for ports in (one, other) * 8]
         assert len(set(found)) == 16
