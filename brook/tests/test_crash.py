@@ -255,7 +255,7 @@ def kill(process: Process) -> list[str]:
 def test_producers_killed_at_random(url: str, start: Callable[..., Process]) -> None:
     chance = random.Random(1)
     acked: dict[str, int] = {}
-    for life_number in range(4):
+    for life_number in range(3):
         producers = {f"p{life_number}{n}": start(PRODUCER, url, f"p{life_number}{n}") for n in range(2)}
         for name, process in producers.items():
             said = read_lines(process, chance.randrange(20, 60))
@@ -280,7 +280,7 @@ def test_consumers_killed_at_random(url: str, start: Callable[..., Process]) -> 
         mq.append([topics[n % 3] for n in range(total)], [b"x"] * total)
         mq.subscribe("g")
     said: list[str] = []
-    for _ in range(6):
+    for _ in range(4):
         consumers = [start(CONSUMER, url) for _ in range(2)]
         for process in consumers:
             said += read_lines(process, chance.randrange(10, 40)) + kill(process)
@@ -297,4 +297,4 @@ def test_consumers_killed_at_random(url: str, start: Callable[..., Process]) -> 
     assert len(times) == total, "messages were skipped"
     assert set(acked.values()) == {1}, "acked messages came again"
     assert max(firsts.values()) == 1, "a repeat was not flagged"
-    assert sum(times.values()) - total <= 12 * 7, "more came twice than was in flight"
+    assert sum(times.values()) - total <= 8 * 7, "more came twice than was in flight"

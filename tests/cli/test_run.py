@@ -78,12 +78,13 @@ def test_it_says_what_became_of_the_messages(held: tuple[Path, subprocess.Comple
     assert "<html" in (run / "report.html").read_text()
 
 
-def test_judged_again_it_is_the_same(held: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_judged_again_it_is_the_same(held: tuple[Path, subprocess.CompletedProcess[str]], here: Here) -> None:
+    """Also without Spark, which has judged it first."""
     run, _ = held
     before = json.loads((run / "results.json").read_text())
-    done = ackworth("check", str(run), "--json", "--quiet", cwd=run.parent)
-    assert done.returncode == 0 and done.stderr == ""
-    again = json.loads(done.stdout)
+    done = here("check", str(run), "--json", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    again = json.loads(done.out)
     for result in (before, again):
         del result["trials"][0]["judging"]
     assert again == before
