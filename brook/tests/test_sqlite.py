@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import wait_until
 
 from brook import (
     Alert,
@@ -318,8 +319,7 @@ def test_a_busy_process_does_not_starve_others(tmp_path: Path) -> None:
 
         def until_other_waits(_: object) -> None:
             thread.start()
-            while not is_locked(tmp_path / "q.db-door"):
-                threading.Event().wait(0.001)
+            wait_until(lambda: is_locked(tmp_path / "q.db-door"), "the other to be inside the door")
             turns.append("busy")
 
         busy._database.write(until_other_waits)
