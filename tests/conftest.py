@@ -1,5 +1,6 @@
 """What tests share. With CI=true nothing may be skipped: a machine that lacks something is a failure."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -7,16 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from ackworth.broker import disk
 from ackworth.broker.contract import SINGLE, Broker
 from ackworth.broker.process import descendants
 from ackworth.broker.redis_streams import BROKER as REDIS_STREAMS
 from ackworth.broker.redis_streams import RedisStreams
+from ackworth.testing.engine import Inline
 
-# How long an example takes says more of what else the machine does than of us.
-settings.register_profile("patient", deadline=None)
+# How long an example takes says more of what else the machine does than of us. In CI they are the same every time.
+settings.register_profile(
+    "patient",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("patient")
 
 # A shell has what it starts in the background ignore SIGINT, and so would all that the tests start.
@@ -46,7 +53,8 @@ def no_process_left() -> Iterator[None]:
     """What the test starts is gone at its end; the browser and the servers of other tests may stay."""
     before = set(descendants(os.getpid()))
     yield
-    assert set(descendants(os.getpid())) <= before
+    theirs = {child for pid in before for child in descendants(pid)}  # a browser starts helpers when it likes
+    assert set(descendants(os.getpid())) <= before | theirs
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +72,12 @@ def spark() -> Iterator["Session"]:
 
     with session("local[2]") as found:
         yield found
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands judge in this process: that Spark finds the same, and how it is started, has tests of its own."""
+    monkeypatch.setattr("ackworth.pipeline.session.session", lambda master: contextlib.nullcontext(Inline()))
 
 
 B = TypeVar("B", bound=Broker)

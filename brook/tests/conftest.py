@@ -1,17 +1,23 @@
 """A queue in a database of its own, with a clock that stands still unless it is moved."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import browser as web
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from servers import MariaDb, Redis, free_ports, mariadb
 
 from brook import Brook
 
-# How long an example takes says more of what else the machine does than of us.
-settings.register_profile("patient", deadline=None)
+# How long an example takes says more of what else the machine does than of us. In CI they are the same every time.
+settings.register_profile(
+    "patient",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("patient")
 
 browser = web.browser

@@ -5,7 +5,9 @@ A server is a child that the kernel kills when the test process ends, however th
 
 import contextlib
 import ctypes
+import itertools
 import os
+import random
 import shutil
 import signal
 import socket
@@ -18,8 +20,10 @@ from typing import Any
 import pytest
 
 _PR_SET_PDEATHSIG = 1
-_START_WITHIN = 60.0
+_START_WITHIN = 120.0
 HOST = "127.0.0.1"
+# Below those that the kernel hands out: nobody's outgoing connection takes the port of a server that is down.
+_PORTS = range(30_000, 32_768)
 
 # While packages are configured, `policy-rc.d` keeps the services that come with them from starting (101: not allowed).
 _INSTALL = """
@@ -52,11 +56,17 @@ def _find(program: str) -> str | None:
 
 
 def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]
+    free = filter(_is_free, random.sample(_PORTS, len(_PORTS)))
+    return list(itertools.islice(free, count))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            probe.bind((HOST, port))
+            return True
+    return False
 
 
 class Server:

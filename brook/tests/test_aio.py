@@ -30,7 +30,7 @@ def test_send_and_receive(url: str) -> None:
             assert sorted(each.offset for each in ids) == list(range(50))
             await mq.send_many([Outgoing("t", b"x")])
             await mq.subscribe("g")
-            batch = await mq.receive("g", wait=5)
+            batch = await mq.receive("g", wait=60)
             assert len(batch) == 51
             await mq.ack(batch)
             assert await mq.lag("g") == 0

@@ -155,7 +155,7 @@ def test_the_grace_is_for_all_together(url: str, monkeypatch: pytest.MonkeyPatch
         stop(consumer, grace)
 
     monkeypatch.setattr(Consumer, "stop", noting)
-    mq.close(grace=0.2)
+    mq.close(grace=0.5)
     assert graces[0] > 0 and graces[1:] == [0, 0]
     leave.set()
 

@@ -26,6 +26,8 @@ from brook.stores.mysql_session import MysqlSession
 
 BODIES = [b"%d" % n for n in range(6)]
 
+opened = partial(Brook, durability="off")  # a kill takes nothing that was written, synced or not
+
 Life = Callable[[str, Callable[[str], object]], None]
 
 
@@ -40,7 +42,7 @@ def fill(mq: Brook, say: Callable[[str], object]) -> None:
 
 def life(url: str, say: Callable[[str], object]) -> None:
     """All that a client does; it says what has been done."""
-    mq = Brook(url)
+    mq = opened(url)
     fill(mq, say)
     for _ in range(2):
         batch = mq.receive("g", max_messages=2)
@@ -53,7 +55,7 @@ def life(url: str, say: Callable[[str], object]) -> None:
 def refusing(url: str, say: Callable[[str], object]) -> None:
     """Refuses what it gets, and acks it when it comes again."""
     times = itertools.count(1000)
-    mq = Brook(url, ladder=[1], clock=lambda: float(next(times)))
+    mq = opened(url, ladder=[1], clock=lambda: float(next(times)))
     fill(mq, say)
     for _ in range(2):
         batch = mq.receive("g", max_messages=2)
@@ -68,7 +70,7 @@ def refusing(url: str, say: Callable[[str], object]) -> None:
 
 def boast(url: str, say: Callable[[str], object]) -> None:
     """Says that it has sent what it is about to send."""
-    mq = Brook(url)
+    mq = opened(url)
     say("sent 0")
     mq.send("t", BODIES[0])
     say("end")
@@ -76,7 +78,7 @@ def boast(url: str, say: Callable[[str], object]) -> None:
 
 def piecemeal(url: str, say: Callable[[str], object]) -> None:
     """Sends a batch in more than one transaction."""
-    mq = Brook(url)
+    mq = opened(url)
     mq.append(["t"] * 2, BODIES[:2])
     say("sent 1")
     for body in BODIES[2:]:
@@ -87,7 +89,7 @@ def piecemeal(url: str, say: Callable[[str], object]) -> None:
 
 def ack_unseen(url: str, say: Callable[[str], object]) -> None:
     """Acks what nobody has seen yet."""
-    mq = Brook(url)
+    mq = opened(url)
     mq.append(["t"] * 6, BODIES)
     say("sent 5")
     mq.subscribe("g")
@@ -136,7 +138,7 @@ def die_at(statement: int) -> None:
 def audit(url: str, said: dict[str, int]) -> None:
     """What is left is what was said to be done and, all of it or nothing, what was being done."""
     sent, got, acked = (said.get(what, -1) for what in ("sent", "got", "acked"))
-    with Brook(url) as mq:
+    with opened(url) as mq:
         mq.subscribe("audit")
         stored = mq.receive("audit").bodies
         at_most = {-1: 0, 0: 1, 1: 5, 5: 5}[sent]
@@ -253,7 +255,7 @@ def kill(process: Process) -> list[str]:
 def test_producers_killed_at_random(url: str, start: Callable[..., Process]) -> None:
     chance = random.Random(1)
     acked: dict[str, int] = {}
-    for life_number in range(4):
+    for life_number in range(3):
         producers = {f"p{life_number}{n}": start(PRODUCER, url, f"p{life_number}{n}") for n in range(2)}
         for name, process in producers.items():
             said = read_lines(process, chance.randrange(20, 60))
@@ -278,7 +280,7 @@ def test_consumers_killed_at_random(url: str, start: Callable[..., Process]) -> 
         mq.append([topics[n % 3] for n in range(total)], [b"x"] * total)
         mq.subscribe("g")
     said: list[str] = []
-    for _ in range(6):
+    for _ in range(4):
         consumers = [start(CONSUMER, url) for _ in range(2)]
         for process in consumers:
             said += read_lines(process, chance.randrange(10, 40)) + kill(process)
@@ -295,4 +297,4 @@ def test_consumers_killed_at_random(url: str, start: Callable[..., Process]) -> 
     assert len(times) == total, "messages were skipped"
     assert set(acked.values()) == {1}, "acked messages came again"
     assert max(firsts.values()) == 1, "a repeat was not flagged"
-    assert sum(times.values()) - total <= 12 * 7, "more came twice than was in flight"
+    assert sum(times.values()) - total <= 8 * 7, "more came twice than was in flight"

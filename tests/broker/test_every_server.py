@@ -10,7 +10,7 @@ import pytest
 from ackworth.broker import registry
 from ackworth.broker.contract import Broker, Node, Place
 from ackworth.broker.process import wait_until
-from ackworth.driver.contract import load
+from ackworth.driver.contract import ConnectionLost, Driver, load
 from ackworth.model.errors import BrokerFailed
 from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS
@@ -44,7 +44,8 @@ def test_a_port_that_was_taken_is_a_failure_with_its_words(broker: Broker, serve
     [node] = broker.build({server.node.name: place}, registry.settle(broker, {}))
     node.start()
     try:
-        wait_until(lambda: re.search("already.(in.)?use", failure(node)), 30, "it fails")
+        wait_until(lambda: re.search("already.(in.)?use", failure(node)), 120, "it fails")
+        wait_until(lambda: node.processes() == [], 60, "nothing of it is left")
     finally:
         node.stop()
     server.wait_until_ready()  # whatever the other did, this one still runs
@@ -64,15 +65,25 @@ def test_an_orderly_stop_keeps_everything(server: Running) -> None:
     with contextlib.closing(driver.Sender(server.address, TOPICS, 0)) as sender:
         sender.send(batch(0, 9))
         all_answers(sender, 9)
-    server.node.stop()
-    assert server.node.processes() == []
-    server.node.start()
-    server.wait_until_ready()
-    came: list[int] = []
-    with contextlib.closing(driver.Receiver(server.address, TOPICS, GROUPS[0], 0)) as receiver:
-        while len(came) < 9:
-            incoming = receiver.receive(9, drivers.PATIENCE)
-            came += seqs(incoming)
-            assert incoming is not None
-            receiver.acknowledge(incoming)
+    for _ in range(2):
+        server.node.stop()
+        assert server.node.processes() == []
+        server.node.start()
+        server.wait_until_ready()
+        if came := nine_that_come(driver, server):
+            break
+        # A restart may leave quorum queues of RabbitMQ 3.10 without a leader: they have all, and give nothing.
     assert sorted(came) == list(range(9))
+
+
+def nine_that_come(driver: Driver, server: Running) -> list[int]:
+    """None, if none comes."""
+    came: list[int] = []
+    with (
+        contextlib.suppress(ConnectionLost),
+        contextlib.closing(driver.Receiver(server.address, TOPICS, GROUPS[0], 0)) as receiver,
+    ):
+        while len(came) < 9 and (incoming := receiver.receive(9, drivers.PATIENCE)) is not None:
+            came += seqs(incoming)
+            receiver.acknowledge(incoming)
+    return came

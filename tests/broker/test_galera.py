@@ -25,7 +25,7 @@ class Three:
     def start(self, *members: Member) -> None:
         for member in members or self.members:
             member.start()
-        wait_until(self._all_joined, 60, "all members take part")
+        wait_until(self._all_joined, 150, "all members take part")
 
     def _all_joined(self) -> bool:
         for member in self.members:

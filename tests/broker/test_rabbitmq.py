@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from ackworth.broker.contract import Installable, Place
-from ackworth.broker.ports import HOST, Ports
 from ackworth.broker.process import states, wait_until
 from ackworth.broker.rabbitmq import BROKER, configuration, environment
 from ackworth.fault.kill import FAULT as KILL
-from ackworth.model.errors import BrokerFailed
 from ackworth.testing.nodes import running
 from tests.conftest import had
 
@@ -58,29 +55,7 @@ def test_two_nodes_do_not_disturb_each_other(tmp_path: Path) -> None:
         KILL.strike(one.node, None)
         assert one.node.processes() == [] and all(states(pid) <= set("ZX") for pid in all_of_it)
         other.wait_until_ready()
-        one.node.start()
-        one.wait_until_ready()
         assert BROKER.version().startswith("RabbitMQ 3.")
-
-
-@pytest.mark.real
-def test_a_port_that_was_taken_is_a_failure_with_its_words(tmp_path: Path) -> None:
-    with Ports() as ports:
-        place = Place(data=tmp_path, logs=tmp_path, ports={name: ports.reserve() for name in had(BROKER).ports})
-        node = BROKER.node("rabbit", place, {"queue": "quorum"})
-        with socket.create_server((HOST, place.ports["distribution"])):
-            node.start()
-
-            def failed() -> bool:
-                try:
-                    node.look()
-                except BrokerFailed as error:
-                    return f"dist_port_already_used,{place.ports['distribution']}" in str(error)
-                return False
-
-            wait_until(failed, 30, "it fails")
-    assert node.processes() == []
-    node.stop()
 
 
 STARTER = """
@@ -107,4 +82,4 @@ def test_all_of_it_dies_with_whoever_started_it(tmp_path: Path) -> None:
         pids = [int(word) for word in starter.stdout.readline().split()]
         assert len(pids) > 3
         starter.send_signal(signal.SIGKILL)
-    wait_until(lambda: all(states(pid) <= set("ZX") for pid in pids), 10, "nothing of it runs")
+    wait_until(lambda: all(states(pid) <= set("ZX") for pid in pids), 60, "nothing of it runs")

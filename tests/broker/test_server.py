@@ -29,7 +29,7 @@ def gone(pid: int) -> bool:
 
 
 def test_two_runs_never_have_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports_module, "LAST", ports_module.FIRST + 20)
+    monkeypatch.setattr(ports_module, "LAST", ports_module.FIRST + 40)
     with Ports() as one, Ports() as other:
         found = [ports.reserve() for ports in (one, other) * 8]
         assert len(set(found)) == 16
@@ -68,7 +68,7 @@ class Family:
         self.node = Server("family", [sys.executable, "-c", program], self.log)
 
     def pids(self) -> list[int]:
-        wait_until(lambda: bool(self._said()), 10, "the family is there")
+        wait_until(lambda: bool(self._said()), 60, "the family is there")
         return [int(pid) for pid in self._said()[-1]]
 
     def _said(self) -> list[tuple[str, str]]:
@@ -92,7 +92,7 @@ def test_its_processes_are_all_of_the_family(family: Family) -> None:
 def test_a_child_whose_parent_is_gone_still_belongs_to_it(family: Family) -> None:
     parent, child = family.pids()
     os.kill(parent, signal.SIGKILL)
-    wait_until(lambda: gone(parent), 10, "the parent is gone")
+    wait_until(lambda: gone(parent), 60, "the parent is gone")
     assert family.node.processes() == [child]
     KILL.strike(family.node, None)
     assert gone(child) and family.node.processes() == []
@@ -116,7 +116,7 @@ def test_it_stops_in_good_order_and_can_start_again(family: Family) -> None:
     family.node.stop()
     assert family.log.read_text().endswith("goodbye\n") and all(map(gone, first))
     family.node.start()
-    wait_until(lambda: family.pids() != first, 10, "it runs again")
+    wait_until(lambda: family.pids() != first, 60, "it runs again")
     family.node.look()
 
 
@@ -146,7 +146,7 @@ def test_one_that_ends_by_itself_is_a_failure_with_its_last_lines(tmp_path: Path
             return True
         return False
 
-    wait_until(failed, 10, "it has ended")
+    wait_until(failed, 60, "it has ended")
     node.stop()
 
 
@@ -182,5 +182,5 @@ def test_it_dies_with_whoever_started_it(tmp_path: Path) -> None:
         pid, child = map(int, starter.stdout.readline().split())
         assert not gone(pid)
         starter.kill()
-    wait_until(lambda: gone(pid), 10, "the server is gone")
+    wait_until(lambda: gone(pid), 60, "the server is gone")
     os.kill(child, signal.SIGKILL)  # which a real server ends, or is ended by a fault

@@ -7,8 +7,11 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from ackworth.cli.main import main
 
 pytestmark = [pytest.mark.real, pytest.mark.spark]
 
@@ -31,6 +34,22 @@ expect: {lost: none}
 def ackworth(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ackworth.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Here = Callable[..., Done]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], inline: None) -> Here:
+    """The command in this process and in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: Done(main(list(arguments)), *capsys.readouterr())
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +78,13 @@ def test_it_says_what_became_of_the_messages(held: tuple[Path, subprocess.Comple
     assert "<html" in (run / "report.html").read_text()
 
 
-def test_judged_again_it_is_the_same(held: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_judged_again_it_is_the_same(held: tuple[Path, subprocess.CompletedProcess[str]], here: Here) -> None:
+    """Also without Spark, which has judged it first."""
     run, _ = held
     before = json.loads((run / "results.json").read_text())
-    done = ackworth("check", str(run), "--json", "--quiet", cwd=run.parent)
-    assert done.returncode == 0 and done.stderr == ""
-    again = json.loads(done.stdout)
+    done = here("check", str(run), "--json", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    again = json.loads(done.out)
     for result in (before, again):
         del result["trials"][0]["judging"]
     assert again == before
@@ -78,28 +98,25 @@ def test_the_report_is_made_again(held: tuple[Path, subprocess.CompletedProcess[
     assert (run / "report.html").exists()
 
 
-def test_what_is_lost_is_broken(tmp_path: Path, own_mounts: None) -> None:
+def test_what_is_lost_is_broken(tmp_path: Path, here: Here, own_mounts: None) -> None:
     (tmp_path / "tiny.yaml").write_text(PLAN + "faults: [{kind: power-cut, at: 80%, down: 50ms}]\n")
-    done = ackworth("run", "tiny.yaml", "--out", "run", "--set", "broker.settings.durability=off", cwd=tmp_path)
-    assert done.returncode in (1, 2), done.stderr  # 2: SQLite could not make sense of what was left
+    done = here("run", "tiny.yaml", "--out", "run", "--set", "broker.settings.durability=off")
+    assert done.code in (1, 2), done.err  # 2: SQLite could not make sense of what was left
     result = json.loads((tmp_path / "run" / "results.json").read_text())
     assert result["verdict"] != "held"
-    if done.returncode == 1:
+    if done.code == 1:
         (loss,) = result["trials"][0]["losses"]
         assert loss["fault"] == "power-cut" and loss["count"] > 0
 
 
-def test_what_cannot_be_had_is_unknown(tmp_path: Path) -> None:
+def test_what_cannot_be_had_is_unknown(tmp_path: Path, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a user without root, the power cannot be cut, and nothing else is done in its place."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     (tmp_path / "tiny.yaml").write_text(PLAN + "faults: [{kind: power-cut, at: 50%}]\n")
-    code = (
-        "import os, sys; os.geteuid = lambda: 1000; from ackworth.cli.main import main; "
-        "sys.exit(main(['run', 'tiny.yaml', '--out', 'run', '--quiet']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert "the fault 'power-cut' cannot be had here: it needs root" in " ".join(done.stdout.split())
-    assert "UNKNOWN" in done.stdout
+    done = here("run", "tiny.yaml", "--out", "run", "--quiet")
+    assert done.code == 2, done.err
+    assert "the fault 'power-cut' cannot be had here: it needs root" in " ".join(done.out.split())
+    assert "UNKNOWN" in done.out
 
 
 def cut_segment(run: Path) -> Path:
@@ -145,14 +162,13 @@ def damaged_trial(run: Path) -> Path:
     "damage", [cut_segment, foreign_segment, damaged_page, missing_segments, missing_trial, damaged_trial]
 )
 def test_a_damaged_record_is_named_in_one_line(
-    held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path, damage: Callable[[Path], Path]
+    held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path, here: Here, damage: Callable[[Path], Path]
 ) -> None:
     shutil.copytree(held[0], tmp_path / "run")
     path = damage(tmp_path / "run")
-    done = ackworth("check", str(tmp_path / "run"), "--quiet", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    done = here("check", str(tmp_path / "run"), "--quiet")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
     assert line.startswith("ackworth: ") and str(path.name) in line
 
 
@@ -176,12 +192,12 @@ cases:
 """
 
 
-def test_a_price_list(tmp_path: Path) -> None:
+def test_a_price_list(tmp_path: Path, here: Here) -> None:
     (tmp_path / "price.yaml").write_text(PRICE)
     choice = ["--broker", "brook-sqlite", "--set", "broker.settings.durability=normal"]
-    done = ackworth("run", "price.yaml", "--out", "run", "--seed", "3", *choice, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "Held: 1 of 1 settings kept what is claimed of them." in done.stdout.replace("✓ HELD  ", "Held: ")
+    done = here("run", "price.yaml", "--out", "run", "--seed", "3", *choice)
+    assert done.code == 0, done.err
+    assert "Held: 1 of 1 settings kept what is claimed of them." in done.out.replace("✓ HELD  ", "Held: ")
     result = json.loads((tmp_path / "run" / "results.json").read_text())
     [row] = result["price"]
     assert row["settings"] == {"durability": "normal"} and len(row["tolls"][0]["trials"]) == 2
@@ -193,37 +209,39 @@ def test_a_price_list(tmp_path: Path) -> None:
     assert "The price of an ack" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_trial_is_not_chosen_without_the_one_that_sets_its_rate(tmp_path: Path) -> None:
+def test_a_trial_is_not_chosen_without_the_one_that_sets_its_rate(tmp_path: Path, here: Here) -> None:
     (tmp_path / "price.yaml").write_text(PRICE)
     name = "brook-sqlite,durability=off"
-    done = ackworth("run", "price.yaml", "--broker", "brook-sqlite", "--only", f"half-{name}", cwd=tmp_path)
-    assert (done.returncode, done.stderr.splitlines()) == (
+    done = here("run", "price.yaml", "--broker", "brook-sqlite", "--only", f"half-{name}")
+    assert (done.code, done.err.splitlines()) == (
         2,
         [f"ackworth: trial 'half-{name}' takes its rate from 'full-{name}': add --only full-{name}"],
     )
 
 
-def test_a_run_again_and_compared(held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+def test_a_run_again_and_compared(
+    held: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path, here: Here
+) -> None:
     """The same plan and seed; what is not the same any more is told; and the two can be compared."""
     shutil.copytree(held[0], tmp_path / "first")
     record = tmp_path / "first" / "run.json"
     data = json.loads(record.read_text())
     record.write_text(json.dumps({**data, "environment": {**data["environment"], "cores": 1000}}))
-    done = ackworth("rerun", "first", "--out", "second", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "differs from first: environment.cores: 1000 → " in done.stderr
+    done = here("rerun", "first", "--out", "second")
+    assert done.code == 0, done.err
+    assert "differs from first: environment.cores: 1000 → " in done.err
     again = json.loads((tmp_path / "second" / "run.json").read_text())
     assert {name: again[name] for name in ("plan", "size", "seed", "sets", "trials")} == {
         name: data[name] for name in ("plan", "size", "seed", "sets", "trials")
     }
-    compared = ackworth("compare", "first", "second", "--threshold", "1000", cwd=tmp_path)
-    assert compared.returncode == 0, compared.stdout + compared.stderr
-    assert "✓ no regression" in compared.stdout
+    compared = here("compare", "first", "second", "--threshold", "1000")
+    assert compared.code == 0, compared.out + compared.err
+    assert "✓ no regression" in compared.out
     slower = json.loads((tmp_path / "second" / "results.json").read_text())
     slower["trials"][0]["throughput"]["acked_per_second"] /= 100
     (tmp_path / "second" / "results.json").write_text(json.dumps(slower))
-    compared = ackworth("compare", "first", "second", "--json", "--threshold", "80%", cwd=tmp_path)
-    assert (compared.returncode, json.loads(compared.stdout)["verdict"]) == (1, "broken")
+    compared = here("compare", "first", "second", "--json", "--threshold", "80%")
+    assert (compared.code, json.loads(compared.out)["verdict"]) == (1, "broken")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +252,7 @@ def test_a_run_again_and_compared(held: tuple[Path, subprocess.CompletedProcess[
         (["rerun", "a"], "ackworth: a: no run of Ackworth's (there is no run.json in it)"),
     ],
 )
-def test_what_cannot_be_compared_or_run_again(tmp_path: Path, arguments: list[str], said: str) -> None:
-    done = ackworth(*arguments, cwd=tmp_path)
-    [line] = done.stderr.splitlines()
-    assert done.returncode == 2 and line.startswith(said)
+def test_what_cannot_be_compared_or_run_again(here: Here, arguments: list[str], said: str) -> None:
+    done = here(*arguments)
+    [line] = done.err.splitlines()
+    assert done.code == 2 and line.startswith(said)

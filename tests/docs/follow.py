@@ -21,7 +21,6 @@ from ackworth.testing.nodes import fresh_addresses
 
 def driver(kind: str, folder: str) -> None:
     broker = registry.find(kind)
-    drivers.PATIENCE = 2.0
     with fresh_addresses(broker, Path(folder)) as fresh:
         drivers.check_driver(load(broker.driver), fresh)
 

@@ -5,7 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
-PATIENCE = 20.0  # seconds; a client that neither speaks nor closes is not waited for any longer
+PATIENCE = 60.0  # seconds; a client that neither speaks nor closes is not waited for any longer
 Words = bytes | Callable[[bytes], bytes]  # or what becomes of all that was heard so far
 
 

@@ -171,7 +171,7 @@ def test_a_queue_that_is_deleted_is_noticed(address: Address, channel: Channel) 
 
 def wait_until_told_empty(receiver: amqp.Receiver) -> None:
     assert isinstance(receiver, Answered)
-    for _ in range(500):
+    for _ in range(3000):
         assert receiver.receive(10, 0.02) is None
         if receiver.told_empty:
             return

@@ -49,7 +49,7 @@ def test_the_suite_notices_one_that_nothing_wakes(server: Running, monkeypatch: 
     silent, other = socket.socketpair()
     with silent, other:
         monkeypatch.setattr(getattr(resp, part), "fileno", lambda self: silent.fileno())
-        monkeypatch.setattr(drivers, "PATIENCE", 0.2)
+        monkeypatch.setattr(drivers, "PATIENCE", 1.0)
         with pytest.raises(AssertionError, match=f"a {part.lower()} is not woken"):
             drivers.whoever_sleeps_is_woken(resp, server.address)
 
@@ -114,8 +114,8 @@ def test_a_message_that_was_deleted_meanwhile_does_not_come_for_ever(server: Run
     client.xreadgroup(GROUPS[0], "consumer-0", {TOPICS[0]: ">"})
     client.xdel(TOPICS[0], name)
     receiver = resp.Receiver(server.address, TOPICS, GROUPS[0], 0)
-    assert receiver.receive(100, 0.2) is None
-    assert client.xpending(TOPICS[0], GROUPS[0])["pending"] == 0
+    while client.xpending(TOPICS[0], GROUPS[0])["pending"]:
+        assert receiver.receive(100, 0.05) is None
     receiver.close()
 
 

@@ -18,7 +18,7 @@ from ackworth.model.errors import Unavailable
 
 pytestmark = pytest.mark.real
 
-# Writes a synced file and one that is not, says so, and goes on writing a third until it is stopped.
+# Writes a synced file and one that is not, says so, and goes on writing a third until it is stopped; the disk is small.
 WRITER = """
 import os, sys
 folder = sys.argv[1]
@@ -35,6 +35,8 @@ endless = open(f"{folder}/endless", "wb")
 print("ready", flush=True)
 while True:
     endless.write(b"x" * 1000); endless.flush()
+    if endless.tell() > 1_000_000:
+        endless.seek(0); endless.truncate()
 """
 
 

@@ -1,7 +1,6 @@
 """Real Spark servers on loopback, from PySpark's own jars."""
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,21 +9,19 @@ from pathlib import Path
 
 import pyspark
 
+from ackworth.broker.ports import Ports
+
 HOME = Path(pyspark.__file__).parent
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+# A server that lives for seconds is not worth being compiled well.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextmanager
 def server(directory: Path, name: str, *command: str, ready: str, **environment: str) -> Iterator[None]:
     """A Spark process, from the moment that its log says it is ready."""
     log = directory / f"{name}.log"
-    env = {**os.environ, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", **environment}
+    own = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_JAVA_OPTS": QUICK}
+    env = {**os.environ, **own, **environment}
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=env, cwd=directory)
     try:
@@ -32,11 +29,11 @@ def server(directory: Path, name: str, *command: str, ready: str, **environment:
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def _await(log: Path, ready: str, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 150
     while ready not in log.read_text(errors="replace"):
         if process.poll() is not None or time.monotonic() > deadline:
             raise AssertionError(f"{log.name} never said {ready!r}:\n{log.read_text(errors='replace')}")
@@ -46,22 +43,29 @@ def _await(log: Path, ready: str, process: "subprocess.Popen[bytes]") -> None:
 @contextmanager
 def standalone_cluster(directory: Path) -> Iterator[str]:
     """The address of a master with one worker."""
-    port = free_port()
     spark_class = str(HOME / "bin/spark-class")
-    master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port))
+    master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port")
     worker = ("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "2", "--memory", "1g")
-    work = ("--work-dir", str(directory / "work"), "--webui-port", str(free_port()), f"spark://127.0.0.1:{port}")
-    with (
-        server(directory, "master", spark_class, *master, "--webui-port", str(free_port()), ready="New state: ALIVE"),
-        server(directory, "worker", spark_class, *worker, *work, ready="Successfully registered with master"),
-    ):
-        yield f"spark://127.0.0.1:{port}"
+    with Ports() as ports:
+        port, *pages = (str(ports.reserve()) for _ in range(3))
+        master += (port, "--webui-port", pages[0])
+        worker += ("--work-dir", str(directory / "work"), "--webui-port", pages[1], f"spark://127.0.0.1:{port}")
+        with (
+            server(directory, "master", spark_class, *master, ready="New state: ALIVE"),
+            server(directory, "worker", spark_class, *worker, ready="Successfully registered with master"),
+        ):
+            yield f"spark://127.0.0.1:{port}"
 
 
 @contextmanager
 def connect_server(directory: Path, python: str) -> Iterator[str]:
     """The address of a Spark Connect server."""
-    port = free_port()
+    with Ports() as ports, _connect_server(directory, python, ports.reserve()) as url:
+        yield url
+
+
+@contextmanager
+def _connect_server(directory: Path, python: str, port: int) -> Iterator[str]:
     settings = {
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -72,7 +76,7 @@ def connect_server(directory: Path, python: str) -> Iterator[str]:
         "spark.driver.host": "127.0.0.1",
     }
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    submit = (str(HOME / "bin/spark-submit"), "--master", "local[2]", *options)
+    submit = (str(HOME / "bin/spark-submit"), "--master", "local[2]", "--driver-java-options", QUICK, *options)
     service = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
     with server(
         directory,

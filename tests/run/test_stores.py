@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real
 
 CASES = {"item-1-kill", "item-1-power-cut", "item-2-kill", "item-2-power-cut"}
 QUICK = ["workload.topics=16", "workload.drain.quiet=300ms", "faults.0.down=50ms"]
-SIZES = {"item-1": "workload.phases.0.messages=30_000", "item-2": "workload.phases.0.duration=700ms"}
+SIZES = {"item-1": "workload.phases.0.messages=30_000", "item-2": "workload.phases.0.duration=1500ms"}
 
 
 def chosen(case: str, *sets: str) -> TrialPlan:

@@ -98,7 +98,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
         time.sleep(0.002)
 
 
-def stop_and_wait(pids: Iterable[int], seconds: float = 10) -> None:
+def stop_and_wait(pids: Iterable[int], seconds: float = 60) -> None:
     """SIGSTOP, and wait until no thread of them runs: stopping is asynchronous."""
     pids = list(pids)
     send(pids, signal.SIGSTOP)
@@ -123,7 +123,7 @@ def kill_all(processes: Callable[[], list[int]]) -> None:
         kill_and_wait(pids)
 
 
-def kill_and_wait(pids: Iterable[int], seconds: float = 10) -> None:
+def kill_and_wait(pids: Iterable[int], seconds: float = 60) -> None:
     """SIGKILL, and wait until they are gone or only wait to be reaped."""
     pids = list(pids)
     send(pids, signal.SIGKILL)

@@ -40,7 +40,7 @@ DEFINITE = {
 }
 REASONS = ("", "no answer in time", "the connection broke", "an error that may mean anything", *DEFINITE.values())
 _LOOK_AGAIN = 0.02
-_MEMBERS_LEAVE_WITHIN = 10.0  # a group is deleted when the sessions of its members are over
+_MEMBERS_LEAVE_WITHIN = 30.0  # a group is deleted when the sessions of its members are over
 # No limit of the library's before ours: a sender is never given more than its window.
 _SENDER = {
     "queue.buffering.max.messages": 0,

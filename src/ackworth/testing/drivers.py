@@ -32,7 +32,7 @@ TOPICS = ["topic-0", "topic-1", "topic-2"]
 GROUPS = ["group-0", "group-1"]
 CHOOSY = "choosy"  # a group that reads one of the topics
 RUN = 0x5EED
-PATIENCE = 20.0  # seconds for whatever must come
+PATIENCE = 60.0  # seconds for whatever must come
 
 
 @dataclass

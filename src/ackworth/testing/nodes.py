@@ -9,10 +9,10 @@ from pathlib import Path
 from ackworth.broker import registry
 from ackworth.broker.contract import SINGLE, Broker, Node, Place
 from ackworth.broker.ports import Ports
-from ackworth.broker.process import wait_until
+from ackworth.broker.process import kill_all, wait_until
 from ackworth.driver.contract import Address, ConnectionLost, load
 
-READY_WITHIN = 60.0  # as a trial waits
+READY_WITHIN = 120.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def running(broker: Broker, folder: Path, **settings: str) -> Iterator[Running]:
         [name] = broker.nodes(SINGLE)
         [node] = broker.build({name: place}, settled)
         stack.callback(node.stop)
+        stack.callback(kill_all, node.processes)  # nobody will read what it would save
         node.start()
         found = Running(node, place, broker.address({name: place}, settled), broker.driver)
         found.wait_until_ready()

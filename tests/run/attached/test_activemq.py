@@ -11,7 +11,7 @@ import stomp
 from ackworth.broker.activemq import BROKER, configuration
 from ackworth.broker.contract import Place
 from ackworth.broker.ports import HOST
-from tests.run.attached.suite import NOBODY, SECRET, WRITTEN, Suite, Theirs, theirs_of, wait_until_up
+from tests.run.attached.suite import NOBODY, PATIENCE, SECRET, WRITTEN, Suite, Theirs, theirs_of, wait_until_up
 
 pytestmark = pytest.mark.real
 
@@ -50,7 +50,7 @@ def left(theirs: Theirs) -> set[str]:
     client.set_listener("", browser)
     client.connect("ann", SECRET, wait=True)
     client.subscribe("/queue/>", "browse", headers={"browser": "true"})
-    assert browser.done.wait(20)
+    assert browser.done.wait(PATIENCE)
     client.disconnect()
     return browser.queues
 
@@ -78,5 +78,6 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
 
 
 class TestActiveMQ(Suite):
+    waited_out = ("tls to plain",)
     version = r"ActiveMQ \d"
     stays = True

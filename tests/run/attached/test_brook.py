@@ -68,8 +68,10 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
         }
         wait_until_up(found, found.links["plain"])
         found.left = lambda: left(found)
-        yield found
-        places.stop()
+        try:
+            yield found
+        finally:
+            places.stop()
 
 
 class TestMariaDb(Suite):

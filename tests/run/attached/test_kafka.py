@@ -9,7 +9,7 @@ from ackworth.broker.contract import Place
 from ackworth.broker.kafka import BROKER, configuration
 from ackworth.broker.ports import HOST
 from ackworth.run.attached import attach
-from tests.run.attached.suite import NOBODY, SECRET, WRITTEN, Suite, Theirs, theirs_of, wait_until_up
+from tests.run.attached.suite import NOBODY, PATIENCE, SECRET, WRITTEN, Suite, Theirs, theirs_of, wait_until_up
 
 pytestmark = pytest.mark.real
 LISTENERS = {"sasl": "SASL_PLAINTEXT", "tls": "SSL", "both": "SASL_SSL"}
@@ -52,7 +52,7 @@ def add_user(theirs: Theirs) -> None:
 
 def left(theirs: Theirs) -> set[str]:
     client = admin(theirs)
-    topics = {name for name in client.list_topics(timeout=10).topics if not name.startswith("__")}
+    topics = {name for name in client.list_topics(timeout=PATIENCE).topics if not name.startswith("__")}
     return topics | {group.group_id for group in client.list_consumer_groups().result().valid}
 
 
@@ -85,6 +85,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
 class TestKafka(Suite):
     links = ("both",)
     wrong = ("password", "scram", "port", "authority", "no certificate", "plain to tls")
+    waited_out = ("port", "no certificate", "plain to tls")
     version = "Kafka, cluster "
 
     def test_a_certificate_lets_in_too(self, theirs: Theirs) -> None:

@@ -1,6 +1,5 @@
 """A user's own Redis: with a password and TLS; and what holds for every kind, shown with it."""
 
-import contextlib
 import json
 import os
 import signal
@@ -81,6 +80,7 @@ def left(theirs: Theirs) -> set[str]:
 
 
 class TestRedis(Suite):
+    waited_out = ("tls to plain",)
     version = r"Redis \d"
 
 
@@ -156,10 +156,9 @@ def test_a_wrong_command_is_named(theirs: Theirs, on: str, said: str) -> None:
 
 
 def test_from_the_command_to_the_report_and_to_a_rerun_nothing_secret_is_told(
-    tmp_path: Path, theirs: Theirs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, theirs: Theirs, inline: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ackworth.pipeline.session.session", lambda master: contextlib.nullcontext(Inline()))
     cases = "cases:\n  calm: {}\n  killed: {faults: [{kind: kill, at: 50%}]}\n"
     Path("tiny.yaml").write_text(PLAN.format(kind=theirs.kind) + cases)
     assert main(["run", "tiny.yaml", "--attach", theirs.links["plain"], "--out", "run"]) == 0
