@@ -55,7 +55,17 @@ def test_topics_and_groups(shop: Brook, capsys: pytest.CaptureFixture[str]) -> N
     assert run(capsys, "groups") == [
         {"group": "billing", "topic": "orders", "next": 2, "end": 3, "claimed": 0, "waiting": 0, "dead": 1, "lag": 1}
     ]
-    assert run(capsys, "lag") == [{"group": "billing", "lag": 1}]
+
+
+def test_lag_is_told_of_groups_clients_and_listeners(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
+    taken, listener = shop.receive("billing", max_messages=1), shop.listen("orders", start=1)
+    shop._upkeep.step()
+    of_group = [
+        {"group": "billing", "client": None, "lag": 1},
+        {"group": "billing", "client": shop.client, "lag": len(taken)},
+    ]
+    assert run(capsys, "lag", "billing") == of_group
+    assert run(capsys, "lag") == [*of_group, {"group": None, "client": shop.client, "lag": listener.lag()}]
 
 
 def test_listeners_and_alerts(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:

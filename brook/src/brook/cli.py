@@ -23,6 +23,7 @@ from brook.printing import (
     dead_row,
     delivery_row,
     group_row,
+    lag_row,
     listener_row,
     message_row,
     topic_row,
@@ -70,8 +71,13 @@ def alerts(mq: Brook, options: Options) -> Sequence[Row]:
 
 
 def lag(mq: Brook, options: Options) -> Sequence[Row]:
+    """Of groups, of their clients, which is what they have in flight, and of listeners, which are of no group."""
     names = [options.group] if options.group else sorted({state.group for state in mq.group_states()})
-    return [{"group": name, "lag": mq.lag(name)} for name in names]
+    rows = [lag_row(name, None, mq.lag(name)) for name in names]
+    rows += [lag_row(state.group, state.client, state.claimed) for state in mq.client_states() if state.group in names]
+    if not options.group:
+        rows += [lag_row(None, state.client, state.lag) for state in mq.listener_states()]
+    return rows
 
 
 def tail(mq: Brook, options: Options) -> Sequence[Row]:
@@ -168,7 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     add(listeners, "who listens, and how far each is in each of its topics")
     told = add(alerts, "slow handlers, time-outs, dead letters and lost leases, the newest first")
     told.add_argument("--limit", type=int, default=100, help="so many (100)")
-    add(lag, "messages that a group is not done with").add_argument("group", nargs="?")
+    add(lag, "messages that a group, a client of it, or a listener is not done with").add_argument("group", nargs="?")
     last = add(tail, "the last messages of a topic", "topic")
     last.add_argument("-n", "--last", type=int, default=10, help="how many (10)")
     last.add_argument("-f", "--follow", action="store_true", help="go on with what is sent, a JSON line each")

@@ -6,10 +6,13 @@
 2. A keeper thread renews the leases of the batches that are being handled. One that has been with the
    handler for longer than the time-out is refused in its place, so that others get it; what the handler
    says of it afterwards is not heard. The handler's thread is busy until it returns: nobody can stop it.
-3. Whoever takes a batch off the list of those that are being handled is the one that settles it.
+3. Whoever takes a batch off the list of those that are being handled is the one that settles it: nobody else renews it
+   from then on, or says that it is lost. If the database does not let it, it tries again: what was handled must not
+   come again for that.
 4. Stopping lets the handlers finish for a while and hands back what they have not finished by then.
 """
 
+import contextlib
 import math
 import threading
 import time
@@ -17,12 +20,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from brook import workers
 from brook.alerts import Alert, Alerts, Kind
-from brook.errors import Closed, Forbidden, LeaseLost
+from brook.errors import BrookError, Closed, LeaseLost, Refused
 from brook.model import Batch, Message, Refusal
 from brook.receiving import Receiver, Wanted
 from brook.settings import MAX_AGE
-from brook.workers import Handler, Workers, complain, log
+from brook.workers import Handler, Workers, complain, log, until_done
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Consumer:
         self._alerts = alerts
         self._handling: dict[int, _Handled] = {}  # by receipt
         self._lock = threading.Lock()
+        self._renewing = threading.Lock()
         self._workers = Workers(f"brook-{group}", threads, self.work)
         self._stopped = threading.Event()  # nobody waits for the handlers any more
         self._keeper = threading.Thread(target=self._keep, name=f"brook-{group}-keeper", daemon=True)
@@ -98,7 +103,7 @@ class Consumer:
         self._workers.stop(grace)
         self._stopped.set()
         here = threading.current_thread().name if self.is_calling else None
-        with self._lock:
+        with self._renewing, self._lock:
             receipts = [receipt for receipt, handled in self._handling.items() if handled.thread != here]
             left = [self._handling.pop(receipt).batch for receipt in receipts]
         for batch in left:
@@ -130,8 +135,8 @@ class Consumer:
             return None
         try:
             return self._receiver.ack_and_receive(done.batch, self._wanted(), partial(self._alert_lost, done))
-        except Forbidden:
-            self._ack(done)
+        except BrookError as error:
+            self._ack_after(error, done)
             raise
 
     def _handle(self, batch: Batch) -> _Handled | None:
@@ -156,27 +161,40 @@ class Consumer:
 
     def _wanted(self) -> Wanted:
         manner = self._manner()
-        return Wanted(self.group, self._topics, manner.batch, len(manner.ladder) + 1)
+        stopping = self._workers.stopping
+        return Wanted(self.group, self._topics, manner.batch, len(manner.ladder) + 1, stopping.is_set)
 
     def tend(self) -> None:
-        """Say that we are there, renew the leases of what is being handled, and refuse what has been for too long."""
+        """Renew the leases of what is being handled, refuse what has been for too long, and say that we are there."""
         now, timeout = self._clock(), self._manner().timeout
-        self._receiver.beat(self.group, len(self._workers.threads))
         with self._lock:
             handling = list(self._handling.items())
         for receipt, handled in handling:
             self._note_slow(handled)
             if now - handled.since <= timeout:
-                self._guarded(handled, self._receiver.renew, handled.batch)
+                self._renew(receipt, handled)
             elif self._take(receipt):
                 cause = f"timed out: the handler took longer than {timeout:g} s"
                 self._alert("timeout", handled, cause)
                 self._refuse(handled, Refusal(cause))
+        self._receiver.beat(self.group, len(self._workers.threads))
+
+    def _renew(self, receipt: int, handled: _Handled) -> None:
+        """Who stops us waits for this: what is handed back must not be renewed any more."""
+        try:
+            with self._renewing:
+                if receipt in self._handling:
+                    self._receiver.renew(handled.batch)
+        except LeaseLost as error:
+            if receipt in self._handling:
+                self._alert_lost(handled, error)
 
     def _call(self, batch: Batch) -> Refusal | None:
         try:
             answer: object = self._handler(list(batch.messages))
-        except Exception as error:
+        except BaseException as error:
+            if not (isinstance(error, Exception) or self.is_calling):
+                raise  # a thread of ours goes on whatever it was, also after sys.exit()
             log.warning("group %r: the handler raised", self.group, exc_info=error)
             return Refusal(f"{type(error).__name__}: {error}")
         if answer is None or isinstance(answer, Refusal):
@@ -189,11 +207,26 @@ class Consumer:
             return self._handling.pop(receipt, None)
 
     def _ack(self, handled: _Handled) -> None:
-        self._guarded(handled, self._receiver.ack, handled.batch)
+        self._guarded(handled, self._persist, self._receiver.ack, handled.batch)
+
+    def _ack_after(self, error: BrookError, handled: _Handled) -> None:
+        """If nobody knows whether it was acked, what is not there any more is not lost."""
+        if isinstance(error, Refused):
+            self._ack(handled)
+        else:
+            with contextlib.suppress(LeaseLost):
+                self._persist(self._receiver.ack, handled.batch)
 
     def _refuse(self, handled: _Handled, refusal: Refusal) -> None:
         log.warning("group %r: %d messages refused: %s", self.group, len(handled.batch), refusal.cause)
-        self._guarded(handled, self._put_off, handled, refusal)
+        self._guarded(handled, self._persist, self._put_off, handled, refusal)
+
+    def _persist(self, act: Callable[..., None], *arguments: object) -> None:
+        """A thread of ours tries again until the database lets it; who steps by hand is told."""
+        if self.is_calling:
+            until_done(f"group {self.group!r}", partial(act, *arguments), self._stopped)
+        else:
+            act(*arguments)
 
     def _put_off(self, handled: _Handled, refusal: Refusal) -> None:
         ladder = self._manner().ladder
@@ -226,10 +259,12 @@ class Consumer:
         while not self._stopped.wait(min(tended + self._manner().upkeep - time.monotonic(), MAX_AGE)):
             if time.monotonic() < tended + self._manner().upkeep:
                 continue
-            tended = time.monotonic()
+            began = time.monotonic()
             try:
                 self.tend()
+                tended = began
             except Closed:
                 return
             except Exception as error:
                 complain(f"group {self.group!r}", error)
+                self._stopped.wait(workers.PAUSE)  # leases do not wait for the next time

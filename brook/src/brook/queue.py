@@ -316,6 +316,7 @@ class Brook(Administration):
 
     def _named(self, topics: str | Iterable[str]) -> list[str]:
         names = as_names(topics)
+        require(bool(names), "topics", topics, "one or more")
         if self.settings.auto_create:
             self._topics.create(names)
         return names

@@ -20,6 +20,7 @@ class Wanted(NamedTuple):
     topics: Sequence[str] | None  # None: all that the group follows
     max_messages: int
     max_attempts: int | None = None
+    is_over: Callable[[], bool] = lambda: False  # nothing is wanted any more
 
 
 class Receiver:
@@ -83,13 +84,15 @@ class Receiver:
         """The batch; or, if nothing of it is left, the next that has something."""
         end, nap = time.monotonic() + wait, FIRST_NAP
         while not batch:
-            if batch.claimed is not None:  # all of it was deleted, or is to be passed over
-                self.ack(batch)
+            if batch.claimed is not None:  # all of it was deleted or taken from us, or is to be passed over
+                self._sharing(batch.group).ack(batch.claimed.receipt)
             elif (left := end - time.monotonic()) <= 0:
                 break
             else:
                 time.sleep(min(nap, left))
                 nap = min(nap * 2, LONGEST_NAP)
+            if wanted.is_over():
+                break
             batch = self._batch(wanted, self._claim(wanted))
         return batch
 
