@@ -127,8 +127,8 @@ def test_trace(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_settings_rules_and_cleaning(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
-    assert {"setting": "batch", "value": 7} in run(capsys, "settings", "batch", "7")
-    assert {"setting": "batch", "value": 10} in run(capsys, "settings", "batch")
+    for arguments, value in (([], 10), (["7"], 7), ([], 7), (["null"], 10)):
+        assert run(capsys, "settings", "batch", *arguments) == [{"setting": "batch", "value": value}]
     assert {"topic": "odd", "rule": "closed"} in run(capsys, "rule", "odd", "closed")
     cleaned = {row["topic"]: row["deleted"] for row in run(capsys, "clean", "--keep-bytes", "0")}
     assert cleaned == {"odd": 1, "orders": 2}
@@ -148,6 +148,7 @@ def test_errors_are_one_line(shop: Brook, tmp_path: Path, capsys: pytest.Capture
         (["lag", "nobody"], "brook: 'nobody': no such group"),
         (["tail", "nowhere"], "brook: 'nowhere': no such topic"),
         (["settings", "batch", "many"], "brook: 'many': not JSON"),
+        (["settings", "bath"], "brook: bath: no such setting: there are auto_create, "),
         (["--url", f"sqlite:///{tmp_path}/none.db", "topics"], "none.db: give the URL of a queue that exists"),
         (["--url", "", "topics"], "brook: no queue is named"),
     ):

@@ -201,6 +201,18 @@ def test_every_page_in_a_real_browser(server: Server, page: Page) -> None:
 
 
 @pytest.mark.web
+def test_every_page_on_a_phone(server: Server, page: Page) -> None:
+    """What is wide moves in its own frame, and the buttons of the settings are in sight."""
+    page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+    for path in pages():
+        page.go(f"http://127.0.0.1:{server.server_port}{path}")
+        assert page.ask("document.documentElement.scrollWidth") == 390, path
+    page.go(f"http://127.0.0.1:{server.server_port}/settings")
+    buttons = "[...document.querySelectorAll('button')].map(each => each.getBoundingClientRect().right)"
+    assert max(page.ask(buttons)) <= 390
+
+
+@pytest.mark.web
 def test_forms_in_a_real_browser(server: Server, page: Page) -> None:
     mq, home = server.mq, f"http://127.0.0.1:{server.server_port}"
     page.go(f"{home}/groups")

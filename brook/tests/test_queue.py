@@ -264,10 +264,17 @@ def test_unknown_groups_and_settings(url: str) -> None:
             mq.receive("g")
         with pytest.raises(BadSetting, match="start='middle': give earliest, latest, an offset"):
             mq.subscribe("g", start="middle")  # type: ignore[arg-type]
-        with pytest.raises(BadSetting, match="max_messages=0"):
-            mq.receive("g", max_messages=0)
+        mq.send("t", b"x")
+        mq.subscribe("g")
+        for wrong in ({"max_messages": 0}, {"max_messages": "5"}, {"wait": "5"}, {"wait": None}):
+            with pytest.raises(BadSetting, match=f"{next(iter(wrong))}="):
+                mq.receive("g", **wrong)  # type: ignore[arg-type]
+        assert len(mq.receive("g")) == 1, "what was refused has claimed something"
     with pytest.raises(BadSetting, match="durability='high': give full, normal or off"):
         Brook(url, durability="high")  # type: ignore[arg-type]
+    for option in ({"patience": "5"}, {"patience": -1}, {"client": 5}, {"client": ""}):
+        with pytest.raises(BadSetting, match=f"{next(iter(option))}="):
+            Brook(url, **option)  # type: ignore[arg-type]
 
 
 def test_closed(url: str) -> None:

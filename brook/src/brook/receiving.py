@@ -136,5 +136,6 @@ class Receiver:
         if batch.claimed is not None and held < batch.claimed.messages:
             raise LeaseLost(
                 f"{batch.claimed.messages - held} of {batch.claimed.messages} messages of group {batch.group!r} "
-                f"have gone to others after {self._settings.now.lease} s: renew() in time, or open with a longer lease"
+                f"are this client's no more: acked before, reset, or with others after {self._settings.now.lease} s: "
+                "ack once, renew() in time, or open with a longer lease"
             )
