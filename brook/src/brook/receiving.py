@@ -21,6 +21,7 @@ class Wanted(NamedTuple):
     max_messages: int
     max_attempts: int | None = None
     is_over: Callable[[], bool] = lambda: False  # nothing is wanted any more
+    on_dead: Callable[[int], None] | None = None  # told how many were handed out so often, and are dead
 
 
 class Receiver:
@@ -99,9 +100,8 @@ class Receiver:
     def _claim(self, wanted: Wanted, done: int | None = None) -> Outcome:
         topics = None if wanted.topics is None else frozenset(self._topics.ids(list(wanted.topics)))
         lease = self._settings.now.lease
-        request = ClaimRequest(
-            wanted.group, topics, wanted.max_messages, self.client, 0.0, lease, (), wanted.max_attempts
-        )
+        limits = (), wanted.max_attempts, wanted.on_dead
+        request = ClaimRequest(wanted.group, topics, wanted.max_messages, self.client, 0.0, lease, *limits)
         return self._sharing(wanted.group).claim(request, done)
 
     def _sharing(self, group: str) -> Sharing:
