@@ -55,7 +55,17 @@ def test_topics_and_groups(shop: Brook, capsys: pytest.CaptureFixture[str]) -> N
     assert run(capsys, "groups") == [
         {"group": "billing", "topic": "orders", "next": 2, "end": 3, "claimed": 0, "waiting": 0, "dead": 1, "lag": 1}
     ]
-    assert run(capsys, "lag") == [{"group": "billing", "lag": 1}]
+
+
+def test_lag_is_told_of_groups_clients_and_listeners(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
+    taken, listener = shop.receive("billing", max_messages=1), shop.listen("orders", start=1)
+    shop._upkeep.step()
+    of_group = [
+        {"group": "billing", "client": None, "lag": 1},
+        {"group": "billing", "client": shop.client, "lag": len(taken)},
+    ]
+    assert run(capsys, "lag", "billing") == of_group
+    assert run(capsys, "lag") == [*of_group, {"group": None, "client": shop.client, "lag": listener.lag()}]
 
 
 def test_listeners_and_alerts(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,8 +127,8 @@ def test_trace(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_settings_rules_and_cleaning(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
-    assert {"setting": "batch", "value": 7} in run(capsys, "settings", "batch", "7")
-    assert {"setting": "batch", "value": 10} in run(capsys, "settings", "batch")
+    for arguments, value in (([], 10), (["7"], 7), ([], 7), (["null"], 10)):
+        assert run(capsys, "settings", "batch", *arguments) == [{"setting": "batch", "value": value}]
     assert {"topic": "odd", "rule": "closed"} in run(capsys, "rule", "odd", "closed")
     cleaned = {row["topic"]: row["deleted"] for row in run(capsys, "clean", "--keep-bytes", "0")}
     assert cleaned == {"odd": 1, "orders": 2}
@@ -138,6 +148,7 @@ def test_errors_are_one_line(shop: Brook, tmp_path: Path, capsys: pytest.Capture
         (["lag", "nobody"], "brook: 'nobody': no such group"),
         (["tail", "nowhere"], "brook: 'nowhere': no such topic"),
         (["settings", "batch", "many"], "brook: 'many': not JSON"),
+        (["settings", "bath"], "brook: bath: no such setting: there are auto_create, "),
         (["--url", f"sqlite:///{tmp_path}/none.db", "topics"], "none.db: give the URL of a queue that exists"),
         (["--url", "", "topics"], "brook: no queue is named"),
     ):

@@ -20,6 +20,7 @@ from brook.stores.base import KEPT_ALERTS, ClaimRequest, Cleaned, ListenerPlace,
 from brook.stores.mysql import MysqlStore
 from brook.stores.offers import find_group
 from brook.stores.session import Session
+from brook.stores.sql import SqlStore
 from brook.stores.sqlite import SqliteStore
 from brook.testing.tools import CLIENT, OTHER
 from brook.urls import mysql_target
@@ -41,25 +42,25 @@ def test_mariadb(check: testing.Check, maria: MariaDb) -> None:
     testing.run_check(check, lambda name: MysqlStore(target))
 
 
-class ForgetsToLock(SqliteStore):
+class ForgetsToLock(SqlStore):
     """Offsets from a look that is not part of the transaction."""
 
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         return [first + 1 for first in super().append(runs, now)]
 
 
-class StoresRunByRun(SqliteStore):
+class StoresRunByRun(SqlStore):
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         return [super(StoresRunByRun, self).append([run], now)[0] for run in runs]
 
 
-class OneOffsetForAll(SqliteStore):
+class OneOffsetForAll(SqlStore):
     def append(self, runs: Sequence[Run], now: float) -> list[int]:
         firsts = super().append(runs, now)
         return [firsts[0]] * len(firsts)
 
 
-class SwapsBodies(SqliteStore):
+class SwapsBodies(SqlStore):
     def read(self, receipts: Sequence[int]) -> list[list[Piece]]:
         return [
             [self._swapped(piece) if piece.messages > 1 else piece for piece in each] for each in super().read(receipts)
@@ -70,12 +71,12 @@ class SwapsBodies(SqliteStore):
         return piece._replace(data=bodies, sizes=piece.sizes and piece.sizes[::-1])
 
 
-class AlwaysEarliest(SqliteStore):
+class AlwaysEarliest(SqlStore):
     def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
         super().subscribe(group, topics, "earliest", **options)
 
 
-class CreatesGroups(SqliteStore):
+class CreatesGroups(SqlStore):
     def lag(self, group: str) -> int:
         try:
             return super().lag(group)
@@ -83,17 +84,17 @@ class CreatesGroups(SqliteStore):
             return 0
 
 
-class IgnoresLimit(SqliteStore):
+class IgnoresLimit(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(limit=1000))
 
 
-class OneBatchForAll(SqliteStore):
+class OneBatchForAll(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(limit=request.limit * len(request.threads), threads=request.threads[:1]))
 
 
-class AcksByItself(SqliteStore):
+class AcksByItself(SqlStore):
     """The ack stays if the claim fails."""
 
     def ack_and_claim(self, receipts: Sequence[int], request: ClaimRequest) -> tuple[list[int], list[Claimed]]:
@@ -101,13 +102,13 @@ class AcksByItself(SqliteStore):
         return held, super().ack_and_claim([], request)[1]
 
 
-class StarvesTopics(SqliteStore):
+class StarvesTopics(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         self._turns.clear()
         return super().claim(request)
 
 
-class ReadsAllAlong(SqliteStore):
+class ReadsAllAlong(SqlStore):
     """Everybody gets what anybody has claimed last."""
 
     last = 0
@@ -117,46 +118,46 @@ class ReadsAllAlong(SqliteStore):
         return super().read([receipt])
 
 
-class ForgetsAcks(SqliteStore):
+class ForgetsAcks(SqlStore):
     def ack(self, receipts: Sequence[int], now: float) -> list[int]:
         return [sum(piece.messages for piece in pieces) for pieces in self.read(receipts)]
 
 
-class TellsEachTheSum(SqliteStore):
+class TellsEachTheSum(SqlStore):
     def ack(self, receipts: Sequence[int], now: float) -> list[int]:
         return [sum(super().ack(receipts, now))] * len(receipts)
 
 
-class NoLeases(SqliteStore):
+class NoLeases(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(now=request.now + 10 * request.lease))
 
 
-class ImmortalClients(SqliteStore):
+class ImmortalClients(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(client=OTHER))
 
 
-class ForgetsWhatIsLostTwice(SqliteStore):
+class ForgetsWhatIsLostTwice(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         self._database.write(lambda db: db.change("DELETE FROM brook_claim WHERE attempts > 1", ()))
         return super().claim(request)
 
 
-class WantsAll(SqliteStore):
+class WantsAll(SqlStore):
     """Whatever a message's tags are."""
 
     def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
         super().subscribe(group, topics, start, **{**options, "tags": None})
 
 
-class HandsBackAll(SqliteStore):
+class HandsBackAll(SqlStore):
     def hand_back(self, client: str) -> None:
         for each in (CLIENT, OTHER):
             super().hand_back(each)
 
 
-class OneGroup(SqliteStore):
+class OneGroup(SqlStore):
     def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
         super().subscribe("g", topics, start, **options)
 
@@ -164,7 +165,7 @@ class OneGroup(SqliteStore):
         return super().claim(request._replace(group="g"))
 
 
-class ForgetsTopics(SqliteStore):
+class ForgetsTopics(SqlStore):
     def create_topics(self, names: Collection[str]) -> None:
         super().create_topics([f"{name}{len(self.topics())}" for name in names])
 
@@ -172,49 +173,49 @@ class ForgetsTopics(SqliteStore):
         return {name[:1]: topic for name, topic in super().topics().items()}
 
 
-class RetriesAtOnce(SqliteStore):
+class RetriesAtOnce(SqlStore):
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
         at_once = [setback._replace(due=setback.due and 0.0) for setback in setbacks]
         return super().settle(receipt, at_once, now, finished=finished)
 
 
-class BelievesLateRefusals(SqliteStore):
+class BelievesLateRefusals(SqlStore):
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
         super().settle(receipt, setbacks, now, finished=finished)
         return sum(setback.range.messages for setback in setbacks)
 
 
-class AlwaysFinished(SqliteStore):
+class AlwaysFinished(SqlStore):
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
         return super().settle(receipt, setbacks, now, finished=True)
 
 
-class ForgetsTheDead(SqliteStore):
+class ForgetsTheDead(SqlStore):
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:
         return super().settle(receipt, [s for s in setbacks if s.due], now, finished=finished)
 
 
-class NeverGivesUp(SqliteStore):
+class NeverGivesUp(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         return super().claim(request._replace(max_attempts=None))
 
 
-class NoOrder(SqliteStore):
+class NoOrder(SqlStore):
     def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
         super().subscribe(group, topics, start)
 
 
-class ForgetsOptions(SqliteStore):
+class ForgetsOptions(SqlStore):
     def subscribe(self, group: str, topics: Collection[int] | None, start: Position, **options: Any) -> None:
         super().subscribe(group, topics, start, **{"ordered": False, "tags": (), **options})
 
 
-class NoTimes(SqliteStore):
+class NoTimes(SqlStore):
     def offset_at(self, topic: int, position: Position) -> int:
         return super().offset_at(topic, "earliest" if isinstance(position, datetime) else position)
 
 
-class ResetsNothingInFlight(SqliteStore):
+class ResetsNothingInFlight(SqlStore):
     def reset(self, group: str, topics: Collection[int] | None, position: Position) -> None:
         def move(db: Session) -> None:
             group_id = find_group(db, group).id
@@ -224,12 +225,12 @@ class ResetsNothingInFlight(SqliteStore):
         self._database.write(move)
 
 
-class LooksAtWholeRuns(SqliteStore):
+class LooksAtWholeRuns(SqlStore):
     def scan(self, topic: int, first: int, end: int | None, *, runs: int, label: str | None = None) -> list[Piece]:
         return super().scan(topic, first, None, runs=runs, label=label)
 
 
-class LooksOnceAtRules(SqliteStore):
+class LooksOnceAtRules(SqlStore):
     """As a cache would."""
 
     def set_rule(self, topic: int, rule: Rule) -> None:
@@ -239,46 +240,46 @@ class LooksOnceAtRules(SqliteStore):
         return dict.fromkeys(super().rules(), "read-write")
 
 
-class OneClosesAll(SqliteStore):
+class OneClosesAll(SqlStore):
     def claim(self, request: ClaimRequest) -> list[Claimed]:
         closed = {topic for topic, rule in self.rules().items() if rule == "closed"}
         return [] if closed & (request.topics or set()) else super().claim(request)
 
 
-class KeepsSettingsToItself(SqliteStore):
+class KeepsSettingsToItself(SqlStore):
     def settings(self) -> dict[str, str]:
         return {**super().settings(), "b": "[2]"}
 
 
-class DeletesWhatIsInFlight(SqliteStore):
+class DeletesWhatIsInFlight(SqlStore):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
         self._database.write(lambda db: db.change("UPDATE brook_claim SET count = 0", ()))
         return super().clean(topic, first, before, excess, runs=runs)
 
 
-class DeletesOthersInstead(SqliteStore):
+class DeletesOthersInstead(SqlStore):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
         return super().clean(topic, 2, before, excess, runs=runs)
 
 
-class PassesOverWhatStays(SqliteStore):
+class PassesOverWhatStays(SqlStore):
     def clean(self, topic: int, first: int, before: float, excess: int, *, runs: int) -> Cleaned:
         cleaned = super().clean(topic, first, before, excess, runs=runs)
         self._database.write(lambda db: db.change("UPDATE brook_progress SET next = 9 WHERE next < 9", ()))
         return cleaned
 
 
-class SkipsTooFar(SqliteStore):
+class SkipsTooFar(SqlStore):
     def skip_deleted(self, group: str) -> None:
         super().reset(group, None, "latest")
 
 
-class NobodyLeaves(SqliteStore):
+class NobodyLeaves(SqlStore):
     def hand_back(self, client: str) -> None:
         pass
 
 
-class KeepsDeliveries(SqliteStore):
+class KeepsDeliveries(SqlStore):
     """Those of what was deleted too."""
 
     def trace(self, topic: int, offset: int) -> Trace:
@@ -286,22 +287,22 @@ class KeepsDeliveries(SqliteStore):
         return self._before.setdefault(offset, super().trace(topic, offset))
 
 
-class AllListenersAreOne(SqliteStore):
+class AllListenersAreOne(SqlStore):
     def tell_listeners(self, client: str, places: Collection[ListenerPlace], now: float) -> None:
         super().tell_listeners(OTHER, places, now)
 
 
-class CountsWhatIsKept(SqliteStore):
+class CountsWhatIsKept(SqlStore):
     def alert_counts(self) -> list[AlertCount]:
         return [dataclasses.replace(each, count=min(each.count, KEPT_ALERTS)) for each in super().alert_counts()]
 
 
-class ForgetsDeliveries(SqliteStore):
+class ForgetsDeliveries(SqlStore):
     def trace(self, topic: int, offset: int) -> Trace:
         return dataclasses.replace(super().trace(topic, offset), deliveries=())
 
 
-DEFECTS: dict[str, type[Store]] = {
+DEFECTS: dict[str, type[SqlStore]] = {
     "offsets_are_dense_under_concurrency": ForgetsToLock,
     "runs_of_one_append_follow_each_other": OneOffsetForAll,
     "a_refused_append_stores_nothing": StoresRunByRun,
@@ -352,8 +353,21 @@ def test_every_check_has_a_defect_to_catch() -> None:
     assert set(DEFECTS) == {named(check) for check in testing.CHECKS}
 
 
+def defective(check: testing.Check, store: type[SqlStore]) -> Callable[[Any], Store]:
+    """The store with the defect that the check is to catch."""
+    return type(store.__name__, (DEFECTS[named(check)], store), {})
+
+
 @pytest.mark.parametrize("check", testing.CHECKS, ids=named)
 def test_suite_catches(check: testing.Check, tmp_path: Path) -> None:
-    defective: Callable[[Path], Store] = DEFECTS[named(check)]
+    make = defective(check, SqliteStore)
     with pytest.raises(AssertionError):
-        testing.run_check(check, lambda name: defective(tmp_path / f"{name}.db"))
+        testing.run_check(check, lambda name: make(tmp_path / f"{name}.db"))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("check", testing.CHECKS, ids=named)
+def test_suite_catches_on_mariadb(check: testing.Check, maria: MariaDb) -> None:
+    make, target = defective(check, MysqlStore), mysql_target(maria.url(maria.new_database()))
+    with pytest.raises(AssertionError):
+        testing.run_check(check, lambda name: make(target))

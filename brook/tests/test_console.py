@@ -37,13 +37,14 @@ def server(mq: Brook) -> Iterator[Server]:
 def ask(
     server: Server, path: str, headers: dict[str, str] | None = None, form: dict[str, str] | None = None
 ) -> tuple[int, str]:
+    """The status, and the page or where it leads."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
     method, body = ("GET", None) if form is None else ("POST", urlencode(form))
     connection.request(method, path, body, headers or {})
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()
-    return answer.status, text
+    return answer.status, answer.getheader("Location") or text
 
 
 def signed(server: Server) -> dict[str, str]:
@@ -76,6 +77,15 @@ def test_nothing_without_the_token(server: Server) -> None:
     assert ask(server, "/drop", form={"group": NASTY, "secret": server.token})[0] == 401
     assert ask(server, f"/?token={server.token}")[0] == 303
     assert ask(server, "/metrics", {"Authorization": f"Bearer {server.token}"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("/", "/"), ("/groups", "/groups"), ("/topic?name=a+b&key=k", "/topic?name=a+b&key=k"), ("//evil", "/topics")],
+)
+def test_the_token_leads_to_the_page_that_was_asked_for(server: Server, asked: str, shown: str) -> None:
+    address = f"{asked}{'&' if '?' in asked else '?'}token={server.token}"
+    assert ask(server, address) == (303, shown)
 
 
 def require_escaped(server: Server) -> None:
@@ -188,6 +198,18 @@ def test_every_page_in_a_real_browser(server: Server, page: Page) -> None:
         f"/{name}" for name in console.PAGES
     ]
     assert page.complained() == []
+
+
+@pytest.mark.web
+def test_every_page_on_a_phone(server: Server, page: Page) -> None:
+    """What is wide moves in its own frame, and the buttons of the settings are in sight."""
+    page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
+    for path in pages():
+        page.go(f"http://127.0.0.1:{server.server_port}{path}")
+        assert page.ask("document.documentElement.scrollWidth") == 390, path
+    page.go(f"http://127.0.0.1:{server.server_port}/settings")
+    buttons = "[...document.querySelectorAll('button')].map(each => each.getBoundingClientRect().right)"
+    assert max(page.ask(buttons)) <= 390
 
 
 @pytest.mark.web

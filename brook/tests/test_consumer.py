@@ -147,7 +147,7 @@ def test_without_renewal_others_get_it(mq: Brook, url: str, clock: Any, caplog: 
 
         send(mq, None)
         assert slow.step()
-        assert "1 of 1 messages of group 'g' have gone to others" in caplog.text
+        assert "1 of 1 messages of group 'g' are this client's no more" in caplog.text
 
 
 def test_a_handler_that_hangs_is_timed_out(mq: Brook, clock: Any) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from brook import Brook, Closed, Consumer, Message, Refusal
+from brook import Alert, Brook, BrookError, Closed, Consumer, DatabaseLocked, Message, Refusal, StoreFailed
 
 
 class Gate:
@@ -97,15 +98,37 @@ def test_an_error_that_nobody_expected_ends_no_thread(
     assert "Traceback" in caplog.text
 
 
-def noted(monkeypatch: pytest.MonkeyPatch, store: Any, name: str, failures: int = 0) -> list[str]:
+@pytest.mark.parametrize("kind", ["consumer", "listener"])
+def test_a_handler_that_exits_ends_no_thread(url: str, kind: str) -> None:
+    got: list[int] = []
+
+    def leave(messages: list[Message]) -> None:
+        got.append(messages[0].offset)
+        sys.exit("enough")
+
+    with Brook(url, durability="off") as mq:
+        if kind == "consumer":
+            mq.consumer("t", group="g", threads=1, batch=1, ladder=[])(leave)
+        else:
+            mq.listener("t", batch=1)(leave)
+        mq.append(["t"] * 2, [b"x"] * 2)
+        waits_until(lambda: len(got) == 2)
+        if kind == "consumer":
+            waits_until(lambda: mq.lag("g") == 0)
+            assert [letter.cause for letter in mq.dead("g")] == ["SystemExit: enough"] * 2
+
+
+def noted(
+    monkeypatch: pytest.MonkeyPatch, store: Any, name: str, failures: int = 0, error: BrookError | None = None
+) -> list[str]:
     """A list that grows with each call of the store's method, of which the first so many raise."""
     right, calls = getattr(store, name), list[str]()
 
-    def method(*arguments: object) -> object:
+    def method(*arguments: object, **options: object) -> object:
         calls.append(name)
         if len(calls) <= failures:
-            raise RuntimeError(f"{name} is out of order")
-        return right(*arguments)
+            raise error or RuntimeError(f"{name} is out of order")
+        return right(*arguments, **options)
 
     monkeypatch.setattr(store, name, method)
     return calls
@@ -135,6 +158,97 @@ def test_a_lease_that_gets_shorter_is_kept_at_once(url: str, monkeypatch: pytest
         waits_until(lambda: len(renewals) > 1 or time.monotonic() > end)
         gate.leave.set()
     assert len(renewals) > 1
+
+
+def test_a_keeper_that_failed_does_not_wait_for_its_next_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That would be in a third of the lease, and the lease may be over before it has succeeded."""
+    monkeypatch.setattr("brook.workers.PAUSE", 0.001)
+    with Brook(url, durability="off") as mq:
+        beats = noted(monkeypatch, mq._store, "beat", failures=2, error=DatabaseLocked("busy"))
+        mq.consumer("t", group="g", threads=1)(lambda messages: None)
+        end = time.monotonic() + mq.settings.lease / 4
+        waits_until(lambda: len(beats) > 2 or time.monotonic() > end)
+    assert len(beats) > 2
+
+
+@pytest.mark.parametrize("answer", [None, Refusal("no good")], ids=["acked", "refused"])
+def test_what_was_handled_does_not_come_again_because_the_database_was_locked(
+    url: str, monkeypatch: pytest.MonkeyPatch, answer: Refusal | None
+) -> None:
+    """Neither along with the next claim, nor when it is tried again alone; and it may be unknown whether it was."""
+    monkeypatch.setattr("brook.workers.PAUSE", 0.001)
+    got, alerts = list[int](), list[Alert]()
+    with Brook(url, durability="off", lease=5, ladder=[3600], on_alert=alerts.append) as mq:
+
+        @mq.consumer("t", group="g", threads=1, batch=1)
+        def note(messages: list[Message]) -> Refusal | None:
+            got.append(messages[0].offset)
+            if len(got) == 1:
+                noted(monkeypatch, mq._store, "ack_and_claim", failures=1, error=StoreFailed("nobody knows"))
+                for settling in ("ack", "settle"):
+                    noted(monkeypatch, mq._store, settling, failures=1, error=DatabaseLocked("busy"))
+            return answer
+
+        mq.append(["t"] * 3, [b"x"] * 3)
+        waits_until(lambda: len(got) >= 3 and [s.claimed for s in mq.group_states()] == [0])
+    assert (got, alerts) == ([0, 1, 2], [])
+
+
+def test_what_is_done_meanwhile_is_not_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is acked after the keeper has looked at what is being handled, and before it renews it."""
+    gate, alerts = Gate(), list[Alert]()
+    with Brook(url, durability="off", on_alert=alerts.append) as mq:
+        consumer, renew = gate.hold(mq), mq._store.renew
+
+        def late(receipt: int, until: float) -> int:
+            gate.leave.set()
+            waits_until(lambda: mq.lag("g") == 0)
+            return renew(receipt, until)
+
+        monkeypatch.setattr(mq._store, "renew", late)
+        consumer.tend()
+    assert alerts == []
+
+
+def test_what_is_handed_back_is_not_renewed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a keeper that was about to: others would have to wait for the lease to be over."""
+    gate = Gate()
+    with Brook(url, durability="off") as other, Brook(url, durability="off") as mq:
+        consumer, renew = gate.hold(mq), mq._store.renew
+        stopping = threading.Thread(target=consumer.stop, args=(0,))
+
+        def late(receipt: int, until: float) -> int:
+            if until and not stopping.ident:
+                stopping.start()
+                stopping.join(0.2)  # it has to wait for us: this cannot be waited for
+            return renew(receipt, until)
+
+        monkeypatch.setattr(mq._store, "renew", late)
+        consumer.tend()
+        stopping.join()
+        assert other.receive("g").redelivered == [True]
+        gate.leave.set()
+
+
+def test_a_choosy_consumer_stops_also_while_it_passes_messages_over(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    handled: list[int] = []
+    with Brook(url, durability="off") as mq:
+
+        @mq.consumer("t", group="g", threads=0, batch=1, tags=["eu"])
+        def note(messages: list[Message]) -> None:
+            handled.extend(message.offset for message in messages)
+
+        mq.append(["t"] * 5, [b"x"] * 5)
+        mq.send("t", b"x", tags=["eu"])
+        ack = mq._store.ack
+
+        def told(receipts: Any, now: float) -> list[int]:
+            note.tell_to_stop()
+            return ack(receipts, now)
+
+        monkeypatch.setattr(mq._store, "ack", told)
+        assert not note.work()
+        assert (handled, mq.lag("g")) == ([], 5)
 
 
 def test_the_grace_is_for_all_together(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,13 +166,13 @@ def test_what_one_is_refused_for_others_do_not_suffer(kind: type[Refused]) -> No
     assert (len(table.stored), refused) == (3, [kind, kind])
 
 
-class Interrupting(dict[str, object]):
+class Interrupting(dict[int, object]):
     """A turn, at the taking of which one is interrupted once it is taken."""
 
     interrupts = 1
 
-    def setdefault(self, key: str, holder: object = None) -> object:
-        found = super().setdefault(key, holder)
+    def setdefault(self, process: int, holder: object = None) -> object:
+        found = super().setdefault(process, holder)
         if self.interrupts:
             self.interrupts -= 1
             raise KeyboardInterrupt
@@ -213,6 +213,22 @@ def test_an_interrupt_before_the_commit_leaves_the_others_in_the_queue(monkeypat
 
     gathered(table, [send] * 5)
     assert len(interrupted) == 1
+
+
+def test_a_send_that_was_interrupted_is_not_done_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who caught the interrupt has looked, found nothing, and sends it again."""
+    table = Table()
+    table.gate.set()
+    commit = GroupCommit(table.append)
+
+    def interrupt(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(GroupCommit, "_took_turn", interrupt)
+        commit.runs([Run(1, 1, b"x")])
+    commit.one(1, b"x", None)
+    assert table.stored == [b"x"]
 
 
 def test_threads_together(tmp_path: Path) -> None:

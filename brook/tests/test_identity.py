@@ -1,9 +1,15 @@
 """Dead is only who certainly is."""
 
+import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from brook import identity
 from brook.identity import is_dead, new_client_id
 
 PRINT_ID = (
@@ -37,3 +43,27 @@ def test_elsewhere_nobody_can_tell() -> None:
     label, _, pid, _, unique = new_client_id().split("/")
     assert not is_dead("/".join((label, "another boot", pid, "0", unique)))
     assert not is_dead("/".join((label, "", pid, "0", unique)))
+
+
+def test_who_is_hidden_from_us_is_not_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with /proc mounted hidepid=2: the processes of other users are not listed."""
+    ended = subprocess.run([sys.executable, "-c", PRINT_ID], input="", stdout=-1, text=True, check=True).stdout.strip()
+    living = new_client_id()
+    for shown in ("sys", "self"):
+        (tmp_path / shown).symlink_to(f"/proc/{shown}")
+    monkeypatch.setattr(identity, "_PROC", tmp_path)
+    assert (is_dead(living), is_dead(ended)) == (False, True)
+
+
+def test_who_cannot_be_looked_up_is_not_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one that could not look itself up, to those who can."""
+    living = new_client_id()
+
+    def no_more_files(*_: Any) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", no_more_files)
+        assert not is_dead(living)
+        nameless = new_client_id()
+    assert not is_dead(nameless)

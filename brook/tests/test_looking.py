@@ -118,6 +118,34 @@ def test_a_listener_keeps_where_it_began(orders: Brook, tmp_path: Path) -> None:
     assert orders.listen("orders", state=state).receive().bodies == [b"meanwhile"]
 
 
+def test_progress_behind_the_end_is_of_another_queue(orders: Brook, tmp_path: Path) -> None:
+    """A listener that waited there would skip all that is sent until then."""
+    state = tmp_path / "progress.json"
+    state.write_text('{"orders": 10}')
+    assert not orders.listen("orders", state=state).receive()
+    state.write_text('{"orders": 11}')
+    with pytest.raises(BadSetting, match="'orders' ends at 10, and the listener's progress is 11"):
+        orders.listen("orders", state=state)
+
+
+def test_a_batch_of_several_topics_is_no_larger_and_passes_none_over(mq: Brook) -> None:
+    topics = ["a", "b", "c"]
+    mq.append(topics * 4, [b"x"] * 12)
+    listener, got = mq.listen(topics, start="earliest"), list[str]()
+    while batch := listener.receive(2):
+        assert len(batch) == 2
+        got += [message.topic for message in batch.messages]
+        listener.done(batch)
+    assert sorted(got) == sorted(topics * 4)
+    assert set(got[:4]) == set(topics), "one has to wait for the others to end"
+
+
+def test_who_names_no_topic_is_told(mq: Brook) -> None:
+    for follow in (mq.listen, mq.listener, lambda topics: mq.consumer(topics, group="g")):
+        with pytest.raises(BadSetting, match=r"topics=\[\]: give one or more"):
+            follow([])
+
+
 def test_progress_that_cannot_be_kept_is_said_at_once(orders: Brook, tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"nowhere/p\.json: cannot keep a listener's progress"):
         orders.listen("orders", state=tmp_path / "nowhere" / "p.json")

@@ -1,16 +1,29 @@
 """Topic rules, settings and retention, as an application sees them."""
 
+import contextlib
 import threading
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from brook import LADDER, BadSetting, BodyTooLarge, Brook, Forbidden, Message, Outgoing, Settings, UnknownTopic
+from brook import (
+    LADDER,
+    BadSetting,
+    BodyTooLarge,
+    Brook,
+    DatabaseLocked,
+    Forbidden,
+    Message,
+    Outgoing,
+    Settings,
+    UnknownTopic,
+)
 from brook import settings as settings_module
 from brook.errors import Unreachable
 from brook.group_commit import GroupCommit
 from brook.packing import Run
+from brook.stores import retention
 
 
 def test_rules_hold_at_once_in_every_process(mq: Brook, url: str) -> None:
@@ -211,3 +224,21 @@ def test_retention_by_size_over_many_steps(mq: Brook) -> None:
     assert mq.clean(keep_bytes=50) == {"t": 150}
     assert [m.offset for m in mq.tail("t", 300)] == [*range(100), *range(250, 300)]
     mq.ack(held)
+
+
+def test_cleaning_spares_what_a_group_has_that_comes_meanwhile(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes when what is in flight has been looked at: either it has to wait, or what it gets stays."""
+    got, look = list[int](), retention._in_flight
+    with Brook(url, durability="off") as mq, Brook(url, durability="off", patience=0.1) as other:
+        mq.append(["t"] * 3, [b"x"] * 3)
+
+        def then_come(*arguments: Any) -> list[tuple[int, int]]:
+            found = look(*arguments)
+            with contextlib.suppress(DatabaseLocked):
+                other.subscribe("late")
+                got.extend(other.receive("late").offsets)
+            return found
+
+        monkeypatch.setattr(retention, "_in_flight", then_come)
+        mq.clean(keep_bytes=0)
+        assert [offset for offset in got if mq.get("t", offset) is None] == []

@@ -117,8 +117,8 @@ def test_an_error_reaches_all_who_wait(store: Gated) -> None:
 
 def test_for_who_is_interrupted_nothing_is_claimed(store: Gated) -> None:
     class Interrupted(Sharing):
-        def _settle(self, send: Any) -> Any:
-            self._queue.append(send)
+        def _took_turn(self, mine: Any) -> bool:
+            assert list(self._queue) == [mine]
             raise KeyboardInterrupt
 
     sharing = Interrupted(store, lambda: NOW)

@@ -171,7 +171,7 @@ def test_without_auto_create(mq: Brook, url: str, db: sqlite3.Connection) -> Non
     with Brook(url, auto_create=False) as strict:
         with pytest.raises(UnknownTopic):
             strict.within(db).send("nowhere", b"x")
-        db.rollback()  # who leaves the queue hands back what it has, and would wait for this transaction
+        db.rollback()  # the look for the topic has begun a transaction
 
 
 def test_callers_who_like_other_rows(mq: Brook, db: sqlite3.Connection) -> None:

@@ -91,6 +91,15 @@ def test_only_when_asked_for(old: Brook, clock: Any) -> None:
     assert stored(old) == 5
 
 
+def test_it_goes_on_after_the_clock_was_set_back(old: Brook, clock: Any) -> None:
+    old.set("clean_every", 60)
+    clock.now += 1e6
+    first = upkeep(old, named("a"))
+    clock.now -= 1e6
+    first.step()
+    assert stored(old) == 5
+
+
 def test_the_first_of_the_living_cleans(old: Brook, clock: Any) -> None:
     old.set("clean_every", 10)
     second = upkeep(old, named("b"))

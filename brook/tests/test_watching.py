@@ -29,6 +29,17 @@ def test_the_busiest_topic_comes_first(mq: Brook, clock: Any) -> None:
     assert Brook.topic_states(mq, 1000)[0].topic == "old"
 
 
+def test_what_dies_with_its_clients_is_an_alert(mq: Brook, url: str, clock: Any) -> None:
+    bill = mq.consumer("t", group="g", threads=0, ladder=[])(lambda messages: None)
+    mq.append(["t"] * 2, [b"x"] * 2)
+    with Brook(url, clock=clock) as other:
+        assert len(other.receive("g")) == 2
+    assert not bill.step()
+    (alert,) = mq.alerts()
+    assert (alert.kind, alert.text) == ("dead", "2 messages are dead: handed out and never acked")
+    assert len(mq.dead("g")) == 2
+
+
 def test_an_empty_queue_can_be_watched(mq: Brook) -> None:
     assert (mq.topic_states(), mq.group_states(), mq.client_states()) == ([], [], [])
     mq.create_topics(["t"])

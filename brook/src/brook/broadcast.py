@@ -50,8 +50,11 @@ class Listener:
         self._topics = topics
         self._progress = progress
         self._ids = dict(zip(names, topics.ids(names), strict=True))
+        self._last = 0  # the topic that the last batch ended with: the next begins with those behind it
         for name, topic in self._ids.items():
-            if name not in progress.nexts:
+            if name in progress.nexts:
+                self._require_reached(name, topic)
+            else:
                 progress.nexts[name] = store.offset_at(topic, start)
         progress.save()  # the latest is another place after a restart
 
@@ -72,6 +75,7 @@ class Listener:
         """Go on behind the batch."""
         for piece in batch.pieces:
             self._progress.nexts[self._topics.names[piece.topic]] = piece.first + piece.messages
+            self._last = piece.topic
         if batch.pieces:
             self._progress.save()
 
@@ -80,13 +84,23 @@ class Listener:
         ends = {name: self._store.offset_at(topic, "latest") for name, topic in self._ids.items()}
         return sum(end - self._progress.nexts[name] for name, end in ends.items())
 
+    def _require_reached(self, name: str, topic: int) -> None:
+        """Behind the end there is nothing to wait for: what is sent from here on would be skipped."""
+        place, end = self._progress.nexts[name], self._store.offset_at(topic, "latest")
+        if place > end:
+            raise BadSetting(
+                f"topic {name!r} ends at {end}, and the listener's progress is {place}: it is of another queue, "
+                "or of one that was restored: delete its file to begin anew, or name another"
+            )
+
     def _look(self, limit: int) -> Batch:
         share = -(-limit // len(self._ids))
-        pieces = [
-            piece
-            for name, topic in self._ids.items()
-            for piece in _first_messages(self._store.scan(topic, self._progress.nexts[name], None, runs=RUNS), share)
-        ]
+        pieces: list[Piece] = []
+        for name, topic in sorted(self._ids.items(), key=lambda each: (each[1] <= self._last, each[1])):
+            found = self._store.scan(topic, self._progress.nexts[name], None, runs=RUNS)
+            some = list(_first_messages(found, min(share, limit)))
+            limit -= sum(piece.messages for piece in some)
+            pieces += some
         return Batch("", None, tuple(pieces), self._topics.names)
 
 
@@ -120,7 +134,9 @@ class Listening:
             return False
         try:
             self._handler(list(batch.messages))
-        except Exception as error:
+        except BaseException as error:
+            if not (isinstance(error, Exception) or self.is_calling):
+                raise  # our thread goes on whatever it was, also after sys.exit()
             log.warning("listener of %s: the handler raised", self.listener.names, exc_info=error)
         self.listener.done(batch)
         return True

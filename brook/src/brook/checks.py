@@ -18,6 +18,10 @@ def is_text(value: object) -> bool:
         return False
 
 
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def require_bytes(bodies: Sequence[object]) -> None:
     """BadMessage unless each of them holds single bytes in a row."""
     if set(map(type, bodies)) <= {bytes}:

@@ -9,11 +9,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from brook.entering import json_value, position, time
 from brook.errors import BadSetting, BadUrl, BrookError
-from brook.model import Message
+from brook.model import Message, Rule
 from brook.printing import (
     Row,
     alert_row,
@@ -23,6 +23,7 @@ from brook.printing import (
     dead_row,
     delivery_row,
     group_row,
+    lag_row,
     listener_row,
     message_row,
     topic_row,
@@ -70,8 +71,13 @@ def alerts(mq: Brook, options: Options) -> Sequence[Row]:
 
 
 def lag(mq: Brook, options: Options) -> Sequence[Row]:
+    """Of groups, of their clients, which is what they have in flight, and of listeners, which are of no group."""
     names = [options.group] if options.group else sorted({state.group for state in mq.group_states()})
-    return [{"group": name, "lag": mq.lag(name)} for name in names]
+    rows = [lag_row(name, None, mq.lag(name)) for name in names]
+    rows += [lag_row(state.group, state.client, state.claimed) for state in mq.client_states() if state.group in names]
+    if not options.group:
+        rows += [lag_row(None, state.client, state.lag) for state in mq.listener_states()]
+    return rows
 
 
 def tail(mq: Brook, options: Options) -> Sequence[Row]:
@@ -130,9 +136,12 @@ def clean(mq: Brook, options: Options) -> Sequence[Row]:
 
 
 def settings(mq: Brook, options: Options) -> Sequence[Row]:
-    if options.name:
+    if options.value is not None:
         mq.set(options.name, json_value(options.value))
-    return [{"setting": name, "value": value} for name, value in vars(mq.settings).items()]
+    known = vars(mq.settings)
+    if options.name is not None and options.name not in known:
+        raise BadSetting(f"{options.name}: no such setting: there are {', '.join(known)}")
+    return [{"setting": name, "value": value} for name, value in known.items() if options.name in (None, name)]
 
 
 def rule(mq: Brook, options: Options) -> Sequence[Row]:
@@ -168,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     add(listeners, "who listens, and how far each is in each of its topics")
     told = add(alerts, "slow handlers, time-outs, dead letters and lost leases, the newest first")
     told.add_argument("--limit", type=int, default=100, help="so many (100)")
-    add(lag, "messages that a group is not done with").add_argument("group", nargs="?")
+    add(lag, "messages that a group, a client of it, or a listener is not done with").add_argument("group", nargs="?")
     last = add(tail, "the last messages of a topic", "topic")
     last.add_argument("-n", "--last", type=int, default=10, help="how many (10)")
     last.add_argument("-f", "--follow", action="store_true", help="go on with what is sent, a JSON line each")
@@ -195,13 +204,14 @@ def _parser() -> argparse.ArgumentParser:
     retention.add_argument("--keep-seconds", type=float, help="instead of the setting keep_seconds")
     retention.add_argument("--keep-bytes", type=int, help="of each topic, instead of the setting keep_bytes")
     change = add(settings, "the settings, and how to change one")
-    change.add_argument("name", nargs="?")
-    change.add_argument("value", nargs="?", default="null", help="as JSON; without it, back to the default")
+    change.add_argument("name", nargs="?", help="this one alone")
+    change.add_argument("value", nargs="?", help="that it is to have, as JSON; null: the default")
     console = add(serve, "a web console, on this machine alone and with a token unless told otherwise")
     console.add_argument("--host", default="127.0.0.1", help="to listen on (127.0.0.1)")
     console.add_argument("--port", type=int, default=8700, help="to listen on (8700)")
     console.add_argument("--token", help="that a browser has to bring; a new one by default")
-    add(rule, "say what a topic may be used for", "topic", "rule")
+    use = add(rule, "say what a topic may be used for", "topic")
+    use.add_argument("rule", help=f"one of {', '.join(get_args(Rule))}")
     return parser
 
 

@@ -30,12 +30,21 @@ MESSAGES = 50
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color-scheme: light dark }
-nav a { margin-right: 1.5rem }
+nav { display: flex; flex-wrap: wrap; gap: .3rem 1.5rem }
+h1 { overflow-wrap: anywhere }
 div.wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0 }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8885; vertical-align: top }
 td { max-width: 40rem; overflow-wrap: anywhere }
-td form { display: inline; white-space: nowrap }
+form { display: inline-block; max-width: 100% }
+input, select { max-width: 100%; box-sizing: border-box }
+td form { white-space: nowrap }
+@media (max-width: 40rem) {
+  body { margin: 1rem }
+  td { min-width: 7rem }
+  td:last-child { min-width: 11rem }
+  td form { white-space: normal }
+}
 """
 
 

@@ -10,13 +10,15 @@
    interrupted halfway leaves nobody asleep for good.
 4. An interrupt (an exception from a handler of signals) may come behind any call, also behind the one that took the
    turn. So the turn says who has it, by which it is given back, without a call; and a send stays in the queue until it
-   is settled.
+   is settled, or its thread was interrupted: nobody does later what nobody waits for.
+5. The turn is one of this process: after a fork nobody waits for a thread that is not there.
 """
 
 import contextlib
 import functools
 import itertools
 import json
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -78,17 +80,19 @@ class Turns(Generic[Result]):
 
     def __init__(self) -> None:
         self._queue: deque[Waiter[Result]] = deque()
-        self._turn: dict[str, object] = {}  # "holder": who has it
+        self._turn: dict[int, object] = {}  # by process: who has it
         self._waking = False
 
     def _settle(self, send: Waiter[Result]) -> Result:
-        self._queue.append(send)
         try:
+            self._queue.append(send)
             if self._waking:
                 send.asleep.acquire(timeout=NAP)
             while not send.settled and not self._took_turn(send):
                 send.asleep.acquire(timeout=NAP)
         finally:
+            if not send.settled:
+                _take_out(self._queue, send)
             self._wake_after(send)
         if send.result is None:
             raise send.error or AssertionError("settled without a result")
@@ -96,16 +100,17 @@ class Turns(Generic[Result]):
 
     def _took_turn(self, mine: Waiter[Result]) -> bool:
         """False if it is another's."""
+        process = os.getpid()
         try:
-            if self._turn.setdefault("holder", mine) is not mine:
+            if self._turn.setdefault(process, mine) is not mine:
                 return False
             if not mine.settled:
                 self._settle_queue(mine)
             return True
         finally:
             try:
-                if self._turn["holder"] is mine:
-                    del self._turn["holder"]
+                if self._turn[process] is mine:
+                    del self._turn[process]
             except KeyError:
                 pass
 
@@ -117,7 +122,7 @@ class Turns(Generic[Result]):
             send.neighbour = neighbour
         self._do_all(sends)
         for send in queued:
-            take_out(self._queue, send)
+            _take_out(self._queue, send)
 
     def _wake_after(self, send: Waiter[Result]) -> None:
         if send.neighbour is not None:
@@ -156,14 +161,14 @@ class GroupCommit(Turns[list[int]]):
 
     def one(self, topic: int, body: Body, extra: Extra | None) -> int:
         """Store a message; its offset."""
-        me = object()
+        me, process = object(), os.getpid()
         try:
-            if not self._queue and not self._waking and self._turn.setdefault("holder", me) is me:
+            if not self._queue and not self._waking and self._turn.setdefault(process, me) is me:
                 return self._append([_lone(topic, body, extra, self._process)])[0]
         finally:
             try:
-                if self._turn["holder"] is me:
-                    del self._turn["holder"]
+                if self._turn[process] is me:
+                    del self._turn[process]
                     self._wake_first()
             except KeyError:
                 pass
@@ -177,7 +182,7 @@ class GroupCommit(Turns[list[int]]):
         _commit(waiting, self._append, self._process)
 
 
-def take_out(queue: deque[Waiter[Result]], waiter: Waiter[Result]) -> None:
+def _take_out(queue: deque[Waiter[Result]], waiter: Waiter[Result]) -> None:
     try:
         queue.remove(waiter)
     except ValueError:  # another has

@@ -23,6 +23,10 @@ def group_row(state: GroupState) -> Row:
     return {**asdict(state), "lag": state.lag}
 
 
+def lag_row(group: str | None, client: str | None, lag: int) -> Row:
+    return {"group": group, "client": client, "lag": lag}
+
+
 def client_row(state: ClientState) -> Row:
     return asdict(state)
 

@@ -18,7 +18,7 @@ from brook.administration import Administration, require, require_position
 from brook.alerts import Alert, Alerts
 from brook.attendance import Attendance
 from brook.broadcast import Listener, Listening, Progress
-from brook.checks import is_text
+from brook.checks import is_number, is_text
 from brook.consumer import Consumer, Manner
 from brook.errors import BrookError
 from brook.group_commit import GroupCommit
@@ -67,7 +67,8 @@ class Brook(Administration):
         require(durability in get_args(Durability), "durability", durability, "full, normal or off")
         given = {"auto_create": auto_create, "max_body": max_body, "lease": lease, "ladder": ladder}
         overrides = {name: checked(name, value) for name, value in given.items() if value is not None}
-        require(patience >= 0, "patience", patience, "a number of seconds from 0 on")
+        require(is_number(patience) and patience >= 0, "patience", patience, "a number of seconds from 0 on")
+        require(client is None or is_text(client), "client", client, "a name")
         self.client = new_client_id(client)
         store = open_store(url, durability=durability, patience=patience, create=create)
         with contextlib.ExitStack() as unless_opened:
@@ -210,7 +211,8 @@ class Brook(Administration):
         topics: of these alone, instead of all that the group follows.
         wait: seconds to wait for the first message.
         """
-        require(max_messages > 0, "max_messages", max_messages, "a number above 0")
+        require(is_number(max_messages) and max_messages > 0, "max_messages", max_messages, "a number above 0")
+        require(is_number(wait), "wait", wait, "a number of seconds")  # before anything is claimed
         return self._receiver.receive(Wanted(group, None if topics is None else as_names(topics), max_messages), wait)
 
     def ack(self, batch: Batch) -> None:
@@ -316,6 +318,7 @@ class Brook(Administration):
 
     def _named(self, topics: str | Iterable[str]) -> list[str]:
         names = as_names(topics)
+        require(bool(names), "topics", topics, "one or more")
         if self.settings.auto_create:
             self._topics.create(names)
         return names

@@ -20,6 +20,8 @@ class Wanted(NamedTuple):
     topics: Sequence[str] | None  # None: all that the group follows
     max_messages: int
     max_attempts: int | None = None
+    is_over: Callable[[], bool] = lambda: False  # nothing is wanted any more
+    on_dead: Callable[[int], None] | None = None  # told how many were handed out so often, and are dead
 
 
 class Receiver:
@@ -83,22 +85,23 @@ class Receiver:
         """The batch; or, if nothing of it is left, the next that has something."""
         end, nap = time.monotonic() + wait, FIRST_NAP
         while not batch:
-            if batch.claimed is not None:  # all of it was deleted, or is to be passed over
-                self.ack(batch)
+            if batch.claimed is not None:  # all of it was deleted or taken from us, or is to be passed over
+                self._sharing(batch.group).ack(batch.claimed.receipt)
             elif (left := end - time.monotonic()) <= 0:
                 break
             else:
                 time.sleep(min(nap, left))
                 nap = min(nap * 2, LONGEST_NAP)
+            if wanted.is_over():
+                break
             batch = self._batch(wanted, self._claim(wanted))
         return batch
 
     def _claim(self, wanted: Wanted, done: int | None = None) -> Outcome:
         topics = None if wanted.topics is None else frozenset(self._topics.ids(list(wanted.topics)))
         lease = self._settings.now.lease
-        request = ClaimRequest(
-            wanted.group, topics, wanted.max_messages, self.client, 0.0, lease, (), wanted.max_attempts
-        )
+        limits = (), wanted.max_attempts, wanted.on_dead
+        request = ClaimRequest(wanted.group, topics, wanted.max_messages, self.client, 0.0, lease, *limits)
         return self._sharing(wanted.group).claim(request, done)
 
     def _sharing(self, group: str) -> Sharing:
@@ -133,5 +136,6 @@ class Receiver:
         if batch.claimed is not None and held < batch.claimed.messages:
             raise LeaseLost(
                 f"{batch.claimed.messages - held} of {batch.claimed.messages} messages of group {batch.group!r} "
-                f"have gone to others after {self._settings.now.lease} s: renew() in time, or open with a longer lease"
+                f"are this client's no more: acked before, reset, or with others after {self._settings.now.lease} s: "
+                "ack once, renew() in time, or open with a longer lease"
             )

@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             return _error(403, "not a name of this machine")
         if token is not None and self.server.knows(token):
             cookie = f"{COOKIE}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
-            return Answer(303, "", headers=(("Location", "/topics"), ("Set-Cookie", cookie)))
+            return Answer(303, "", headers=(("Location", _without_token(self.path)), ("Set-Cookie", cookie)))
         if not any(self.server.knows(each) for each in self._tokens()):
             return _error(401, "open the address that `brook serve` has printed")
         try:
@@ -167,6 +167,15 @@ def _error(status: int, text: str) -> Answer:
 
 def _fields(text: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(text, keep_blank_values=True).items()}
+
+
+def _without_token(address: str) -> str:
+    """The page that was asked for, if it is one of ours."""
+    path, _, query = address.partition("?")
+    fields = {name: value for name, value in _fields(query).items() if name != "token"}
+    if path not in (*_PAGES, "/metrics"):
+        return "/topics"
+    return f"{path}?{urlencode(fields)}" if fields else path
 
 
 def _is_loopback(host: str) -> bool:

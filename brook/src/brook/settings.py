@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from brook.checks import is_number
 from brook.errors import BadSetting, BrookError
 from brook.retrying import LADDER
 from brook.stores.base import Store
@@ -51,8 +52,7 @@ def _whole(least: int) -> Callable[[Any], int]:
 
 def _seconds(value: Any) -> float:
     """As long as a thread can wait."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    _wanted(is_number and 0 < value <= threading.TIMEOUT_MAX, "a number of seconds above 0, and not without end")
+    _wanted(is_number(value) and 0 < value <= threading.TIMEOUT_MAX, "a number of seconds above 0, and not without end")
     return float(value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from brook.errors import Forbidden
-from brook.group_commit import Turns, Waiter, take_out
+from brook.group_commit import Turns, Waiter
 from brook.model import Claimed
 from brook.packing import Piece
 from brook.stores.base import ClaimRequest, Store
@@ -41,22 +41,14 @@ class Sharing(Turns[Outcome]):
 
     def ack(self, receipt: int) -> int:
         """How many messages it still held."""
-        return self._settled(_Wish(receipt, None)).held
+        return self._settle(_Wish(receipt, None)).held
 
     def claim(self, request: ClaimRequest, done: int | None = None) -> Outcome:
         """Time and thread of the request are filled in here.
 
         done: the receipt of a claim that is over. Forbidden: neither was done.
         """
-        return self._settled(_Wish(done, request))
-
-    def _settled(self, wish: _Wish) -> Outcome:
-        try:
-            return self._settle(wish)
-        except BaseException:
-            # Who was interrupted wants nothing any more.
-            take_out(self._queue, wish)
-            raise
+        return self._settle(_Wish(done, request))
 
     def _settle_all(self, waiting: Sequence[Waiter[Outcome]]) -> None:
         for alike in _alike([wish for wish in waiting if isinstance(wish, _Wish)]):

@@ -57,7 +57,7 @@ class Upkeep:
         self._attendance.tell()
         self._forget_the_gone()
         every, now = self._settings.now.clean_every, self._clock()
-        if every is not None and now - self._cleaned >= every and self._is_first():
+        if every is not None and abs(now - self._cleaned) >= every and self._is_first():  # clocks may be set back
             self._cleaned = now
             for topic, messages in clean_all(self._store, self._settings.now, now).items():
                 log.info("topic %r: %d messages deleted: too old or too many", topic, messages)

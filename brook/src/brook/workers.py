@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from brook.errors import BrookError, Closed
+from brook.errors import BrookError, Closed, DatabaseFull, DatabaseLocked, StoreFailed, Unreachable
 from brook.model import Message, Refusal
 
 Handler: TypeAlias = Callable[[list[Message]], Refusal | None]
@@ -17,6 +17,8 @@ log = logging.getLogger("brook")
 FIRST_NAP, LONGEST_NAP = 0.0005, 0.02
 # And after an error.
 PAUSE = 1.0
+# Errors of a database that may be over then.
+PASSING = (DatabaseLocked, DatabaseFull, StoreFailed, Unreachable)
 
 
 class Workers:
@@ -57,6 +59,18 @@ class Workers:
             except Exception as error:
                 complain(self._name, error)
                 nap = PAUSE
+
+
+def until_done(who: str, act: Callable[[], None], given_up: threading.Event) -> None:
+    """Again after a pause if the database does not let us, until it is given up."""
+    while True:
+        try:
+            return act()
+        except PASSING as error:
+            if given_up.is_set():
+                raise
+            complain(who, error)
+        given_up.wait(PAUSE)
 
 
 def complain(who: str, error: Exception) -> None:

@@ -28,7 +28,7 @@
 9. *Whole or not at all.* Each method is one transaction; one that raises `Refused` has changed nothing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from brook.alerts import Alert
@@ -49,6 +49,7 @@ class ClaimRequest(NamedTuple):
     lease: float  # seconds
     threads: tuple[str, ...] = ("",)  # the client's, each of which wants a batch
     max_attempts: int | None = None  # what was lost after so many is dead; None: it goes on for ever
+    on_dead: Callable[[int], None] | None = None  # told, afterwards, how many messages are dead for that
 
 
 class Death(NamedTuple):

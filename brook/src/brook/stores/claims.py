@@ -35,6 +35,7 @@ class Grant(NamedTuple):
     held: list[int]  # messages of each claim that is over
     claimed: list[Claimed]
     last_topic: int | None  # of the new messages: the next claim begins behind it
+    buried: int  # messages that are dead now
 
 
 def ack_and_claim(db: Session, done: Sequence[int], request: ClaimRequest, after: int) -> Grant:
@@ -43,10 +44,10 @@ def ack_and_claim(db: Session, done: Sequence[int], request: ClaimRequest, after
     held = ack(db, done, request.now) if done else []
     db.lock_groups([request.group])
     stock, gone = lock_lost(db, take_stock(db, request.group), request.now)
-    offer = _bury_exhausted(db, stock.group, find_offer(db, request, stock, gone), request)
+    offer, buried = _bury_exhausted(db, stock.group, find_offer(db, request, stock, gone), request)
     shares = list(deal(offer, request, stock.group.ordered, after))
     new = [each for share in shares for each in share.new]
-    return Grant(held, _grant(db, stock.group, shares, request), new[-1].topic if new else None)
+    return Grant(held, _grant(db, stock.group, shares, request), new[-1].topic if new else None, buried)
 
 
 def _grant(db: Session, group: Group, shares: Sequence[Share], request: ClaimRequest) -> list[Claimed]:
@@ -169,9 +170,9 @@ def _move_due(db: Session, group: Group, due: Sequence[tuple[Retry, Range, Range
             add_setbacks(db, group.id, [Setback(rest, *retry[1:])], math.nan)
 
 
-def _bury_exhausted(db: Session, group: Group, offer: Offer, request: ClaimRequest) -> Offer:
-    """What was lost after its last attempt is dead, or it would kill one client after the other."""
-    limit = request.max_attempts or math.inf
+def _bury_exhausted(db: Session, group: Group, offer: Offer, request: ClaimRequest) -> tuple[Offer, int]:
+    """What was lost after its last attempt is dead, or it would kill one client after the other; the rest, how many."""
+    limit, buried = request.max_attempts or math.inf, 0
     for receipt, each in offer.lost:
         if each.attempts >= limit:
             cause = ABANDONED.format(each.attempts)
@@ -181,7 +182,8 @@ def _bury_exhausted(db: Session, group: Group, offer: Offer, request: ClaimReque
             db.change(sql.DROP_CLAIM, (receipt, to_place(each.topic, each.first)))
             db.change(sql.DROP_EMPTY_RECEIPT, (receipt,))
             add_setbacks(db, group.id, died, request.now)
-    return offer._replace(lost=[(receipt, each) for receipt, each in offer.lost if each.attempts < limit])
+            buried += sum(setback.range.messages for setback in died)
+    return offer._replace(lost=[(receipt, each) for receipt, each in offer.lost if each.attempts < limit]), buried
 
 
 def _wanted(db: Session, group: Group, claimed: Range) -> list[Range]:

@@ -11,7 +11,8 @@ from brook.stores.session import Session, row
 
 
 def clean(db: Session, topic: int, first: int, before: float, excess: int, runs: int) -> Cleaned:
-    # What a group claims meanwhile, we would not see.
+    # What a group claims meanwhile, we would not see; nor one that is new.
+    db.lock_catalogue()
     db.lock_groups([name for (name,) in db.rows(sql.ALL_GROUPS)])
     _, end = topic_bounds(topic)
     rows = db.rows(sql.OLDEST_RUNS, (to_place(topic, first), end, runs))

@@ -114,6 +114,8 @@ class SqlStore:
             self._plenty.pop(key, None)
         if grant.last_topic is not None:
             self._turns[request.group] = grant.last_topic
+        if grant.buried and request.on_dead:
+            request.on_dead(grant.buried)
         return grant.held, grant.claimed
 
     def settle(self, receipt: int, setbacks: Sequence[Setback], now: float, *, finished: bool) -> int:

@@ -8,7 +8,7 @@
 - A commit is synced with durability `full`: SQLite then syncs the log at each commit, and its header
   when the log starts afresh. That the files themselves are there after a power cut takes a sync of
   their directory, which we do once they exist. We never open the database file on our own: closing
-  it would drop the locks that SQLite holds on it.
+  it would drop the locks that SQLite holds on it. What a fork does to those locks: see `sqlite_fork`.
 - The log is copied into the database by us and not by SQLite's automatic checkpoint. That one runs
   after the write lock has been let go; up to 3.51.2 a checkpoint that overlaps with another process's
   commit can, very rarely, damage the database (SQLite calls it the WAL-reset bug). Ours runs while
@@ -41,6 +41,7 @@ from brook.errors import (
 from brook.model import Durability
 from brook.sql import sqlite as sql
 from brook.sql.statements import SCHEMA_VERSION, SET_SCHEMA_VERSION
+from brook.stores import sqlite_fork
 from brook.stores.session import SMALL, Result, Session
 from brook.stores.sqlite_session import Ends, SqliteSession
 
@@ -83,22 +84,29 @@ class SqliteDatabase:
         self._logged = 0
         self._told: Ends | None = None
         self._pid: int | None = os.getpid()
-        if not create:
-            self._require_queue()
-        if not path.parent.is_dir():
-            raise MissingDirectory(f"{path.parent}: no such directory, so no database {path.name} in it: create it")
-        with self.translated(), contextlib.ExitStack() as unless_opened:
-            self._writer = unless_opened.enter_context(contextlib.closing(self._connect()))
-            self._patiently(_migrate, self._writer, path)
-            self._reader = unless_opened.enter_context(contextlib.closing(self._connect()))
-            self._reader.execute(SCHEMA_VERSION).fetchall()  # from here on the log is there
-            _sync_directory(path.parent)
-            for connection in (self._writer, self._reader):
-                connection.execute(f"PRAGMA synchronous = {durability}")
-            # SQLite waits by sleeping up to 100 ms at a time: writers wait in _begin instead.
-            self._writer.execute("PRAGMA busy_timeout = 0")
-            self._door = path.with_name(f"{path.name}-door").open("w")
-            unless_opened.pop_all()
+        self._opened = contextlib.ExitStack()  # what is to be closed
+        sqlite_fork.register(self)
+        try:
+            self._require_place(create)
+            with self.translated():
+                self._open_all(durability)
+        except BaseException:
+            self._opened.close()
+            raise
+        finally:
+            self.go_on()
+
+    def _open_all(self, durability: Durability) -> None:
+        self._writer = self._opened.enter_context(contextlib.closing(self._connect()))
+        self._patiently(_migrate, self._writer, self.path)
+        self._reader = self._opened.enter_context(contextlib.closing(self._connect()))
+        self._reader.execute(SCHEMA_VERSION).fetchall()  # from here on the log is there
+        _sync_directory(self.path.parent)
+        for connection in (self._writer, self._reader):
+            connection.execute(f"PRAGMA synchronous = {durability}")
+        # SQLite waits by sleeping up to 100 ms at a time: writers wait in _begin instead.
+        self._writer.execute("PRAGMA busy_timeout = 0")
+        self._door = self._opened.enter_context(self.path.with_name(f"{self.path.name}-door").open("w"))
 
     def write(self, work: Callable[[SqliteSession], Result], size: int = SMALL) -> Result:
         with self.translated(), self._write_lock:
@@ -126,9 +134,25 @@ class SqliteDatabase:
         with self._write_lock, self._read_lock:
             if self._pid == os.getpid():
                 self._pid = None
-                self._reader.close()
-                self._writer.close()
-                self._door.close()
+                self._opened.close()
+
+    def pause(self) -> None:
+        self._write_lock.acquire()
+        self._read_lock.acquire()
+
+    def go_on(self) -> None:
+        self._read_lock.release()
+        self._write_lock.release()
+
+    def abandon(self) -> None:
+        self._opened.close()
+
+    def _require_place(self, create: bool) -> None:
+        if not create:
+            self._require_queue()
+        if not self.path.parent.is_dir():
+            where = self.path.parent
+            raise MissingDirectory(f"{where}: no such directory, so no database {self.path.name} in it: create it")
 
     def _require_queue(self) -> None:
         """Without a change to a file that may be somebody else's."""

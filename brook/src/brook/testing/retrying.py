@@ -85,9 +85,11 @@ def what_kills_its_clients_dies_in_the_end(open_one: Open) -> None:
     for _ in range(3):
         tools.receive(store, client=tools.dead(CLIENT), limit=2)
     store.append(tools.run(topic, 1), NOW)
-    claimed = tools.claim(store, tools.request()._replace(max_attempts=3))
+    told: list[int] = []
+    claimed = tools.claim(store, tools.request()._replace(max_attempts=3, on_dead=told.append))
     assert claimed and tools.offsets(tools.read(store, claimed.receipt)) == {topic: [2]}, "handed out once too often"
     assert [(d.range.first, d.range.attempts) for d in store.dead("g", 9)] == [(0, 3), (1, 3)], "it is not dead"
+    assert told == [2], "nobody was told"
 
 
 def what_a_group_does_not_want_does_not_die(open_one: Open) -> None:
