@@ -105,8 +105,8 @@ def section(rows: Sequence[PriceRow], anchors: Mapping[str, str]) -> Html:
 
 def _legend() -> Html:
     text = (
-        "Lost: acked messages that were gone afterwards, from the least to the most of the repeats. Latencies are those "
-        "at the rate that the plan sets. ✓ held and ✗ broken are against what the broker claims at that setting; "
+        "Lost: acked messages that were gone afterwards, from the least to the most of the repeats. Latencies are "
+        "those at the rate that the plan sets. ✓ held and ✗ broken are against what the broker claims at that setting; "
         "where it claims nothing, it cannot break its word. Limit: which side held the speed back; none means that "
         "the load waited for answers. If it is the generator, the speed is not the broker's."
     )
