@@ -11,7 +11,7 @@ Words = bytes | Callable[[bytes], bytes]  # or what becomes of all that was hear
 
 @contextlib.contextmanager
 def says(*steps: tuple[bytes, Words]) -> Iterator[dict[str, object]]:
-    """For each step: when the first has been heard, the second is said. Then it hangs up. The address of it."""
+    """For each step: when the first has been heard, after that of the last, the second is said. Then it hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -29,12 +29,13 @@ def says(*steps: tuple[bytes, Words]) -> Iterator[dict[str, object]]:
 
 
 def _follow(connection: socket.socket, steps: tuple[tuple[bytes, Words], ...]) -> None:
-    heard = b""
+    heard, at = b"", 0
     for expected, words in steps:
-        while expected not in heard:
+        while (found := heard.find(expected, at)) < 0:
             if not (more := connection.recv(1 << 16)):
                 return
             heard += more
+        at = found + len(expected)
         connection.sendall(words if isinstance(words, bytes) else words(heard))
     connection.shutdown(socket.SHUT_WR)
     while connection.recv(1 << 16):

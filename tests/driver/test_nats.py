@@ -285,11 +285,33 @@ def test_it_answers_a_ping(says: Says) -> None:
     ],
 )
 def test_a_receiver_of_a_broken_connection_is_lost(says: Says, words: bytes, why: str) -> None:
-    steps = (b"$JS.API.CONSUMER.INFO", b"MSG _ACK.IDENTITY.ask 1 2\r\n{}\r\n"), (b"$JS.API.CONSUMER.MSG.NEXT", words)
+    steps = LET_IN, (b"$JS.API.CONSUMER.MSG.NEXT", words)
     with (
         contextlib.closing(nats.Receiver(says(*steps), TOPICS, GROUPS[0], 0)) as receiver,
         pytest.raises(ConnectionLost, match=why),
     ):
+        receiver.receive(10, drivers.PATIENCE)
+
+
+LET_IN = (b"$JS.API.CONSUMER.INFO", b"MSG _ACK.IDENTITY.ask 1 2\r\n{}\r\n")
+
+
+def test_a_request_that_the_server_forgets_is_made_again(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats, "_STAY", 0.01)
+    monkeypatch.setattr(nats, "_OVER_AFTER", 0.01)
+    sent = body(3)
+    message = b"MSG ackworth.topic-0 1 $JS.ACK.ackworth.g.1.2.3.4.5 %d\r\n%b\r\n" % (len(sent), sent)
+    again = LET_IN, (b"$JS.API.CONSUMER.MSG.NEXT", b""), (b"$JS.API.CONSUMER.MSG.NEXT", message)
+    with contextlib.closing(nats.Receiver(says(*again), TOPICS, GROUPS[0], 0)) as receiver:
+        assert seqs(receiver.receive(10, drivers.PATIENCE)) == [3]
+
+
+def test_a_server_that_answers_no_request_is_lost(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_STAY", "_OVER_AFTER", "_GIVE_BACK_WITHIN"):
+        monkeypatch.setattr(nats, name, 0.01)
+    receiver = nats.Receiver(says(LET_IN, (b"what is never said", b"")), TOPICS, GROUPS[0], 0)
+    monkeypatch.setattr(nats, "_ANSWER_WITHIN", 0.2)
+    with contextlib.closing(receiver), pytest.raises(ConnectionLost, match="no answer within"):
         receiver.receive(10, drivers.PATIENCE)
 
 

@@ -45,6 +45,7 @@ _ACK_BYTES = len('MSG _ACK.5f3a90c1.000000000000 1  30\r\n{"stream":"s", "seq":1
 _ANSWER_WITHIN = 10.0  # seconds, for what is answered at once
 _STAY = 0.25  # seconds that a request for messages stays with the server
 _SIGN_LASTS = 1.0  # seconds that it counts that nothing was left: a server that stalls does not say so again
+_OVER_AFTER = 1.0  # seconds beyond that, after which it is over unsaid: a server that was paused forgets some
 _AGAIN_AFTER = 10.0  # seconds that a message may be with a receiver before another gets it
 _GIVE_BACK_WITHIN = 1.0  # seconds; a server that is too slow for it gives the messages to others all the same, later
 _MOST_BYTES = 16 << 20  # in one request: a server closes a connection that reads too slowly
@@ -227,7 +228,7 @@ class Receiver:
         self._topics = Names([f"{address['stream']}.{topic}" for topic in topics], others=f"{address['stream']}.")
         self._group = f"{address['stream']}.{group}"
         self._to_come = 0  # how many the server may still send
-        self._answer_by = Deadline(0)
+        self._answer_by, self._over_at = Deadline(0), Deadline(0)
         self._held: list[Messages] = []  # what was received and is not acknowledged
         self._sign_lasts = Deadline(0)
         with closed_if_it_fails(self._connection):
@@ -236,9 +237,9 @@ class Receiver:
     def receive(self, limit: int, wait: float) -> Incoming | None:
         deadline = Deadline(wait)
         while True:
-            if not self._to_come:
+            if not (self._to_come and self._over_at.left()):
                 self._request(limit)
-            if found := self._take(deadline.left()):
+            if found := self._take(min(deadline.left(), self._over_at.left())):
                 return self._incoming(found)
             if not deadline.left():
                 return None
@@ -258,7 +259,9 @@ class Receiver:
         for frame in frames:
             if frame not in found:
                 self._hear(frame)
-        if not frames:
+        if frames:
+            self._answer_by = Deadline(_ANSWER_WITHIN)
+        else:
             self._answer_by.check(_BROKE)
         return found
 
@@ -266,8 +269,9 @@ class Receiver:
         said = {"batch": limit, "expires": int(_STAY * 1e9), "max_bytes": _MOST_BYTES}
         request = publish(f"$JS.API.CONSUMER.MSG.NEXT.{self._group}", f"{self._connection.inbox}.next", said)
         self._connection.wire.send(request)
-        self._to_come = limit
-        self._answer_by = Deadline(_STAY + _ANSWER_WITHIN)
+        if not self._to_come:  # the last one was answered
+            self._answer_by = Deadline(_STAY + _ANSWER_WITHIN)
+        self._to_come, self._over_at = limit, Deadline(_STAY + _OVER_AFTER)
 
     def _hear(self, frame: Messages | Status) -> None:
         """Either there is no more for a request, and how the group stands is asked for; or this is how it stands."""
