@@ -227,7 +227,8 @@ class Receiver:
         self._connection = _Connection(address)
         self._topics = Names([f"{address['stream']}.{topic}" for topic in topics], others=f"{address['stream']}.")
         self._group = f"{address['stream']}.{group}"
-        self._to_come = 0  # how many the server may still send
+        self._requests = 0  # so far
+        self._to_come = 0  # how many the server may still send for the last
         self._answer_by, self._over_at = Deadline(0), Deadline(0)
         self._held: list[Messages] = []  # what was received and is not acknowledged
         self._sign_lasts = Deadline(0)
@@ -267,8 +268,9 @@ class Receiver:
 
     def _request(self, limit: int) -> None:
         said = {"batch": limit, "expires": int(_STAY * 1e9), "max_bytes": _MOST_BYTES}
-        request = publish(f"$JS.API.CONSUMER.MSG.NEXT.{self._group}", f"{self._connection.inbox}.next", said)
-        self._connection.wire.send(request)
+        self._requests += 1
+        answer = f"{self._connection.inbox}.next.{self._requests}"
+        self._connection.wire.send(publish(f"$JS.API.CONSUMER.MSG.NEXT.{self._group}", answer, said))
         if not self._to_come:  # the last one was answered
             self._answer_by = Deadline(_STAY + _ANSWER_WITHIN)
         self._to_come, self._over_at = limit, Deadline(_STAY + _OVER_AFTER)
@@ -279,12 +281,12 @@ class Receiver:
             said = _read_answer(frame)
             empty = said.get("num_pending") == said.get("num_ack_pending") == 0
             self._sign_lasts = Deadline(_SIGN_LASTS if empty else 0)
-        elif frame.text.startswith(_REQUEST_IS_OVER):
+        elif not frame.text.startswith(_REQUEST_IS_OVER):
+            raise ConnectionLost(frame.text, _UNCLEAR)
+        elif frame.subject.endswith(b".%d" % self._requests):  # and not one that was thought to be over
             self._to_come = 0
             ask = publish(f"$JS.API.CONSUMER.INFO.{self._group}", f"{self._connection.inbox}.state")
             self._connection.wire.send(ask)
-        else:
-            raise ConnectionLost(frame.text, _UNCLEAR)
 
     def _incoming(self, found: list[Messages]) -> Incoming:
         bodies, lengths = stacked([messages.bodies for messages in found])
