@@ -117,7 +117,15 @@ class Planted:
         sent = self.each * self.producers
         refused, unknown, unanswered = (self.count(rule) for rule in ("refused", "unknown", "unanswered"))
         acked = sent - refused - unknown - unanswered
-        return {"sent": sent, "acked": acked, "refused": refused, "unknown": unknown, "unanswered": unanswered}
+        recovered = self.count("delivered") + self.count("lost") - acked - self.count("resurrected")
+        return {
+            "sent": sent,
+            "acked": acked,
+            "refused": refused,
+            "unknown": unknown,
+            "unanswered": unanswered,
+            "recovered": recovered,
+        }
 
     @cached_property
     def group(self) -> dict[str, Any]:
@@ -133,7 +141,7 @@ class Planted:
             "delivered": distinct + after + nothing + strange["phantom"] + strange["corrupt"],
             "distinct": distinct,
             "lost": lost,
-            "recovered": distinct + lost - self.account["acked"] - resurrected,
+            "recovered": self.account["recovered"],
             "resurrected": resurrected,
             **strange,
             "misdelivered": 0,
