@@ -18,6 +18,7 @@ from brook import (
     Outgoing,
     Piece,
     Run,
+    StoreFailed,
     UnknownGroup,
     UnknownTopic,
 )
@@ -283,6 +284,23 @@ def test_closed(url: str) -> None:
     mq.close()
     with pytest.raises(Closed):
         mq.send("a", b"x")
+
+
+@pytest.mark.parametrize("step", ["read", "waiting_keys"])
+def test_what_is_claimed_and_reaches_nobody_is_free_at_once(
+    mq: Brook, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Otherwise nobody would have it, or anything else of an ordered topic, before the lease is over."""
+    mq.subscribe("g", ordered=True)
+    mq.send("t", b"x")
+
+    def fail(*_: object) -> None:
+        raise StoreFailed("gone")
+
+    with monkeypatch.context() as patch, pytest.raises(StoreFailed):
+        patch.setattr(mq._store, step, fail)
+        mq.receive("g")
+    assert mq.receive("g").offsets == [0]
 
 
 def test_what_is_taken_from_us_while_we_read_it_is_no_error(mq: Brook, monkeypatch: pytest.MonkeyPatch) -> None:
