@@ -267,7 +267,7 @@ def test_unknown_groups_and_settings(url: str) -> None:
             mq.subscribe("g", start="middle")  # type: ignore[arg-type]
         mq.send("t", b"x")
         mq.subscribe("g")
-        for wrong in ({"max_messages": 0}, {"max_messages": "5"}, {"wait": "5"}, {"wait": None}):
+        for wrong in ({"max_messages": 0}, {"max_messages": "5"}, {"max_messages": 1.5}, {"wait": "5"}, {"wait": None}):
             with pytest.raises(BadSetting, match=f"{next(iter(wrong))}="):
                 mq.receive("g", **wrong)  # type: ignore[arg-type]
         assert len(mq.receive("g")) == 1, "what was refused has claimed something"
