@@ -18,6 +18,7 @@ from brook import (
     Outgoing,
     Piece,
     Run,
+    StoreFailed,
     UnknownGroup,
     UnknownTopic,
 )
@@ -266,7 +267,7 @@ def test_unknown_groups_and_settings(url: str) -> None:
             mq.subscribe("g", start="middle")  # type: ignore[arg-type]
         mq.send("t", b"x")
         mq.subscribe("g")
-        for wrong in ({"max_messages": 0}, {"max_messages": "5"}, {"wait": "5"}, {"wait": None}):
+        for wrong in ({"max_messages": 0}, {"max_messages": "5"}, {"max_messages": 1.5}, {"wait": "5"}, {"wait": None}):
             with pytest.raises(BadSetting, match=f"{next(iter(wrong))}="):
                 mq.receive("g", **wrong)  # type: ignore[arg-type]
         assert len(mq.receive("g")) == 1, "what was refused has claimed something"
@@ -283,6 +284,23 @@ def test_closed(url: str) -> None:
     mq.close()
     with pytest.raises(Closed):
         mq.send("a", b"x")
+
+
+@pytest.mark.parametrize("step", ["read", "waiting_keys"])
+def test_what_is_claimed_and_reaches_nobody_is_free_at_once(
+    mq: Brook, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Otherwise nobody would have it, or anything else of an ordered topic, before the lease is over."""
+    mq.subscribe("g", ordered=True)
+    mq.send("t", b"x")
+
+    def fail(*_: object) -> None:
+        raise StoreFailed("gone")
+
+    with monkeypatch.context() as patch, pytest.raises(StoreFailed):
+        patch.setattr(mq._store, step, fail)
+        mq.receive("g")
+    assert mq.receive("g").offsets == [0]
 
 
 def test_what_is_taken_from_us_while_we_read_it_is_no_error(mq: Brook, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,22 @@ def test_what_dies_with_its_clients_is_an_alert(mq: Brook, url: str, clock: Any)
     assert len(mq.dead("g")) == 2
 
 
+def test_a_batch_is_lost_once(mq: Brook, url: str, clock: Any) -> None:
+    """However often its lease is renewed for nothing, and though its ack is too."""
+    with Brook(url, clock=clock) as other:
+
+        @mq.consumer("t", group="g", threads=0)
+        def stand_still(messages: list[Message]) -> None:
+            clock.now += 60
+            assert len(other.receive("g")) == 1
+            for _ in range(3):
+                stand_still.tend()
+
+        mq.send("t", b"x")
+        assert stand_still.step()
+    assert [alert.kind for alert in mq.alerts()] == ["lost"]
+
+
 def test_an_empty_queue_can_be_watched(mq: Brook) -> None:
     assert (mq.topic_states(), mq.group_states(), mq.client_states()) == ([], [], [])
     mq.create_topics(["t"])

@@ -210,7 +210,10 @@ class Consumer:
             self._alert_lost(handled, error)
 
     def _alert_lost(self, handled: Handled, error: LeaseLost) -> None:
-        self._alert("lost", handled, str(error))
+        """Once, however often it is noticed."""
+        if not handled.lost:
+            handled.lost = True
+            self._alert("lost", handled, str(error))
 
     def _note_slow(self, handled: Handled) -> None:
         spent = self._clock() - handled.since

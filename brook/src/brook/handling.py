@@ -18,6 +18,7 @@ class Handled:
     since: float
     thread: str
     noted: bool = False  # that it is slow
+    lost: bool = False  # and that was said
 
 
 class Handling:

@@ -211,7 +211,9 @@ class Brook(Administration):
         topics: of these alone, instead of all that the group follows.
         wait: seconds to wait for the first message.
         """
-        require(is_number(max_messages) and max_messages > 0, "max_messages", max_messages, "a number above 0")
+        require(
+            isinstance(max_messages, int) and max_messages > 0, "max_messages", max_messages, "a whole number above 0"
+        )
         require(is_number(wait), "wait", wait, "a number of seconds")  # before anything is claimed
         return self._receiver.receive(Wanted(group, None if topics is None else as_names(topics), max_messages), wait)
 

@@ -9,7 +9,7 @@ from brook.model import Batch, Claimed, Message
 from brook.packing import Piece, pick, tagged
 from brook.retrying import behind, refused
 from brook.settings import LiveSettings
-from brook.sharing import Outcome, Sharing
+from brook.sharing import Outcome, Sharing, unless_handed_out
 from brook.stores.base import ClaimRequest, Store
 from brook.topics import Topics
 from brook.workers import FIRST_NAP, LONGEST_NAP
@@ -108,7 +108,10 @@ class Receiver:
         return self._shared.get(group) or self._shared.setdefault(group, Sharing(self._store, self._clock))
 
     def _batch(self, wanted: Wanted, outcome: Outcome) -> Batch:
-        claimed, pieces = outcome.claimed, outcome.pieces
+        with unless_handed_out(self._store, [outcome.claimed] if outcome.claimed else []):
+            return self._made_ready(wanted, outcome.claimed, outcome.pieces)
+
+    def _made_ready(self, wanted: Wanted, claimed: Claimed | None, pieces: Sequence[Piece]) -> Batch:
         if claimed and not pieces:
             self._store.skip_deleted(wanted.group)
         self._topics.require({piece.topic for piece in pieces})

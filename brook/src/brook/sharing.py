@@ -5,10 +5,11 @@ What a claim costs is its transaction, whatever its size, and so it is with an a
 own. Nothing is claimed for a thread that does not wait for it.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from brook.errors import Forbidden
+from brook.errors import BrookError, Forbidden
 from brook.group_commit import Turns, Waiter
 from brook.model import Claimed
 from brook.packing import Piece
@@ -65,7 +66,8 @@ class Sharing(Turns[Outcome]):
                 for wish in wishes:
                     self._settle_together([wish])
             return
-        pieces = self._store.read([each.receipt for each in claimed]) if claimed else []
+        with unless_handed_out(self._store, claimed):
+            pieces = self._store.read([each.receipt for each in claimed]) if claimed else []
         counts, granted = iter(held), zip(claimed, pieces, strict=True)
         for wish in wishes:
             count = 0 if wish.done is None else next(counts)
@@ -78,6 +80,18 @@ class Sharing(Turns[Outcome]):
             return self._store.ack(done, self._clock()), []
         request = asking[0].request._replace(now=self._clock(), threads=tuple(wish.thread for wish in asking))
         return self._store.ack_and_claim(done, request)
+
+
+@contextlib.contextmanager
+def unless_handed_out(store: Store, claimed: Iterable[Claimed]) -> Iterator[None]:
+    """What was claimed, and for an error reaches nobody, is for others at once; or when the lease is over."""
+    try:
+        yield
+    except BaseException:
+        for each in claimed:
+            with contextlib.suppress(BrookError):
+                store.renew(each.receipt, 0.0)
+        raise
 
 
 def _alike(wishes: Sequence[_Wish]) -> list[list[_Wish]]:

@@ -138,7 +138,11 @@ class SqliteDatabase:
 
     def pause(self) -> None:
         self._write_lock.acquire()
-        self._read_lock.acquire()
+        try:
+            self._read_lock.acquire()
+        except BaseException:
+            self._write_lock.release()
+            raise
 
     def go_on(self) -> None:
         self._read_lock.release()

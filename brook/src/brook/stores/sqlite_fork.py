@@ -39,10 +39,11 @@ class _Forks:
             self._files.add(file)
 
     def before(self) -> None:
+        """If it is interrupted the fork goes on all the same; what was paused by then goes on afterwards."""
         self._gate.acquire()
-        self._paused = list(self._files)
-        for file in self._paused:
+        for file in list(self._files):
             file.pause()
+            self._paused.append(file)
 
     def in_parent(self) -> None:
         for file in self._paused:
