@@ -140,6 +140,10 @@ def test_a_fault_that_ended_the_load_does_not_say_that_it_was_never_acked_again(
     trial = held_trial()
     trial["faults"][0].update({"asked": False, "first_ack": None})
     assert '<td data-label="First ack after">nothing sent</td>' in render(sample_run(trial))
+    assert '<td data-label="Recovery">3.02 s</td>' in render(sample_run(trial, trial))
+    emptied = held_trial()
+    emptied["faults"][0].update({"asked": False, "first_ack": None, "first_delivery": None})
+    assert '<td data-label="Recovery">nothing sent</td>' in render(sample_run(emptied, emptied))
     assert "nothing sent afterwards, first delivery after" in render_terminal(sample_run(trial), Style(width=200))
 
 
@@ -235,3 +239,11 @@ def test_every_table_has_headers_and_a_name() -> None:
     assert len(regions) == len(tables)
     assert all(region.get("aria-label") for region in regions)
     assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
+
+
+def test_losses_that_could_not_be_told_are_not_counted_in_the_overview() -> None:
+    trial = broken_trial()
+    doubt = "Whether it is lost could not be told."
+    assert '<td data-label="Lost">2,048</td>' in render(sample_run(trial, trial)) and doubt not in _text(trial)
+    trial["checks"][0]["verdict"] = "unknown"
+    assert '<td data-label="Lost">unknown</td>' in render(sample_run(trial, trial)) and doubt in _text(trial)

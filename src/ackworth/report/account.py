@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ackworth.model.result import Account, GroupAccount, Loss, TrialResult
 from ackworth.model.words import counted
+from ackworth.report.figures import known
 from ackworth.report.markup import Html, join, table, tag
 from ackworth.report.pictures import account_picture, loss_strip
 from ackworth.report.text import count, fields, seconds
@@ -37,9 +38,17 @@ def account_section(trial: TrialResult) -> Html:
     return join(
         _equation(account),
         account_picture(account, trial["groups"]),
+        _doubt(trial),
         _group_table(trial["groups"]),
         _reasons(account["reasons"]),
     )
+
+
+def _doubt(trial: TrialResult) -> Html | None:
+    """What is missing at the end of a run that could not tell may only not have come yet."""
+    if known(trial) or not any(group["lost"] for group in trial["groups"]):
+        return None
+    return tag("p", "Counted as lost is what had not come by the end. Whether it is lost could not be told.")
 
 
 def _equation(account: Account) -> Html:

@@ -1,6 +1,7 @@
 """A trial in a line: what the overview of the page and that of the terminal show."""
 
 from ackworth.model.result import Latency, TrialResult
+from ackworth.report.figures import counted
 from ackworth.report.text import UNKNOWN, count, duration, rate, seconds, words
 
 NEVER = "never"  # it had not come back when the trial ended
@@ -12,7 +13,7 @@ def figures(trial: TrialResult) -> list[str]:
     """The columns after trial and verdict."""
     return [
         count(trial["account"]["acked"]),
-        count(_lost(trial)),
+        count(counted(trial, "lost")),
         rate(trial["throughput"].get("acked_per_second")),
         _ack_p99(trial),
         _recovery(trial),
@@ -30,11 +31,6 @@ def absent(latency: Latency) -> str:
     return NEVER if latency["censored"] else "none"
 
 
-def _lost(trial: TrialResult) -> int | None:
-    """Over all groups; without a group nobody looked, so nothing is known."""
-    return sum(group["lost"] for group in trial["groups"]) if trial["groups"] else None
-
-
 def _ack_p99(trial: TrialResult) -> str:
     """From when it was due: a stall must not hide in what was not sent meanwhile."""
     latency = trial["latency"].get("due_to_ack")
@@ -45,9 +41,11 @@ def _recovery(trial: TrialResult) -> str:
     """Until the broker took or gave a message again, after the worst fault."""
     if not trial["faults"]:
         return "no fault"
-    waits = [_first(fault["first_ack"], fault["first_delivery"]) for fault in trial["faults"]]
-    known = [wait for wait in waits if wait is not None]
-    return seconds(max(known)) if len(known) == len(waits) else NEVER
+    waits = [(_first(fault["first_ack"], fault["first_delivery"]), fault["asked"]) for fault in trial["faults"]]
+    missed = [asked for wait, asked in waits if wait is None]
+    if missed:
+        return NEVER if any(missed) else NOT_ASKED
+    return seconds(max(wait for wait, _ in waits if wait is not None))
 
 
 def _first(*waits: float | None) -> float | None:
