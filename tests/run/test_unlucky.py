@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ackworth.broker.disk import Disk
-from ackworth.broker.process import descendants
 from ackworth.broker.redis_streams import RedisStreams
 from ackworth.model.errors import BadInput, Unavailable
 from ackworth.pipeline.trial import judge_trial
@@ -22,7 +21,7 @@ from ackworth.run.conductor import Conductor, Reporter
 from ackworth.run.crew import Crew, Worker
 from ackworth.run.stage import Stage
 from ackworth.testing.engine import Inline
-from tests.run.test_conductor import PLAN, Silent, Told, assert_nothing_lost, is_worker
+from tests.run.test_conductor import PLAN, Silent, Told, assert_nothing_lost, workers
 from tests.run.test_server_broker import servers
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("no_process_left")]
@@ -53,10 +52,6 @@ class Murderer(Silent):
 
     def happened(self, what: str) -> None:
         os.kill(self._victims()[0], signal.SIGKILL)
-
-
-def workers() -> list[int]:
-    return [pid for pid in descendants(os.getpid()) if is_worker(pid)]
 
 
 def test_a_worker_that_dies_while_a_broker_comes_back_is_no_refusal_of_the_brokers(
