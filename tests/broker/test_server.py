@@ -102,7 +102,7 @@ def test_the_pid_of_a_dead_one_is_nobody_elses_as_long_as_it_is_asked_for(family
     main, child = family.pids()
     for pid in (child, main):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: gone(main), 10, "it is gone")
+    wait_until(lambda: gone(main), 60, "it is gone")
     with pytest.raises(BrokerFailed, match="ended with signal SIGKILL"):
         family.node.look()
     assert family.node.processes() == []

@@ -29,7 +29,7 @@ def pair() -> Iterator[tuple[Wire, socket.socket]]:
 def wait_until_it_is_broken(ours: Wire) -> None:
     poll = select.poll()
     poll.register(ours.fileno(), 0)
-    assert poll.poll(20_000), "nothing broke"
+    assert poll.poll(60_000), "nothing broke"
 
 
 def test_who_sends_into_a_broken_connection_still_gets_what_was_said_before(pair: tuple[Wire, socket.socket]) -> None:
@@ -40,9 +40,9 @@ def test_who_sends_into_a_broken_connection_still_gets_what_was_said_before(pair
     wait_until_it_is_broken(ours)
     ours.send(b"more")
     ours.send(b"and more")
-    assert ours.receive(20) == b"answers"
+    assert ours.receive(60) == b"answers"
     with pytest.raises(ConnectionLost, match=r"Connection reset by peer|Broken pipe") as lost:
-        ours.receive(20)
+        ours.receive(60)
     assert lost.value.reason == BROKE
 
 
@@ -53,9 +53,9 @@ def test_who_reads_nothing_is_given_up_when_all_that_he_said_is_read(
     ours, theirs = pair
     theirs.sendall(b"answers")
     ours.send(bytes(64 << 20))
-    assert ours.receive(20) == b"answers"
+    assert ours.receive(60) == b"answers"
     with pytest.raises(ConnectionLost, match=r"nothing was read for 0\.05 s") as lost:
-        ours.receive(20)
+        ours.receive(60)
     assert lost.value.reason == TIMED_OUT  # that it takes a new connection proves nothing
 
 

@@ -85,8 +85,8 @@ def is_ours(pid: int, module: bytes = b"ackworth.") -> bool:
         return False
 
 
-def a_worker() -> int:
-    return next(pid for pid in descendants(os.getpid()) if is_ours(pid, b"ackworth.load.worker"))
+def workers() -> list[int]:
+    return [pid for pid in descendants(os.getpid()) if is_ours(pid, b"ackworth.load.worker")]
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ class Killer(Silent):
 
     def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
         if sent:
-            os.kill(a_worker(), signal.SIGKILL)
+            os.kill(workers()[0], signal.SIGKILL)
 
 
 def test_a_worker_that_dies_by_itself_is_a_problem(conduct: Callable[..., Told]) -> None:
@@ -279,7 +279,7 @@ class Freezer(Silent):
 
     def counts(self, phase: str, *, sent: int, answered: int, delivered: int) -> None:
         if sent:
-            os.kill(a_worker(), signal.SIGSTOP)
+            os.kill(workers()[0], signal.SIGSTOP)
 
 
 def test_a_worker_that_stands_still_is_noticed(conduct: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:

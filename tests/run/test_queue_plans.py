@@ -64,10 +64,9 @@ def test_consistency_with_consumers_killed(run: Run) -> None:
 
 
 def test_truncation(run: Run) -> None:
-    told, result = run("truncation")
+    told, result = run("truncation", "trial", "faults.0.times=1")  # a second may come when all has been sent
     held(result)
-    assert told.marks("fault") == ["truncate", "truncate"]
-    emptied = max(row["t_end"] for row in told.rows("mark") if row["what"] == "fault")
+    (emptied,) = [row["t_end"] for row in told.rows("mark") if (row["what"], row["name"]) == ("fault", "truncate")]
     later = {(row["producer"], row["seq"]) for row in told.rows("sent") if row["t"] > emptied}
     assert later, "nothing was sent after the table was emptied"
     for group in range(2):

@@ -21,7 +21,7 @@ from ackworth.run.conductor import Conductor, Reporter
 from ackworth.run.crew import Crew, Worker
 from ackworth.run.stage import Stage
 from ackworth.testing.engine import Inline
-from tests.run.test_conductor import PLAN, Silent, Told, a_worker, assert_nothing_lost
+from tests.run.test_conductor import PLAN, Silent, Told, assert_nothing_lost, workers
 from tests.run.test_server_broker import servers
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("no_process_left")]
@@ -47,17 +47,17 @@ def verdict(told: Told) -> str:
 class Murderer(Silent):
     """Kills somebody else at the moment of a fault."""
 
-    def __init__(self, victim: Callable[[], int]) -> None:
-        self._victim = victim
+    def __init__(self, victims: Callable[[], list[int]]) -> None:
+        self._victims = victims
 
     def happened(self, what: str) -> None:
-        os.kill(self._victim(), signal.SIGKILL)
+        os.kill(self._victims()[0], signal.SIGKILL)
 
 
 def test_a_worker_that_dies_while_a_broker_comes_back_is_no_refusal_of_the_brokers(
     conduct: Callable[..., Told], redis_streams: RedisStreams
 ) -> None:
-    told = conduct("broker.kind=redis-streams", "faults=[{kind: kill, at: 10%, down: 0s}]", reporter=Murderer(a_worker))
+    told = conduct("broker.kind=redis-streams", "faults=[{kind: kill, at: 10%, down: 0s}]", reporter=Murderer(workers))
     assert "ended with signal SIGKILL" in told.end.problems[0]
     assert told.marks("refused") == [] and verdict(told) == "unknown"
 
@@ -66,7 +66,7 @@ def test_a_broker_that_ends_by_itself_as_a_consumer_is_killed_is_no_refusal_of_t
     conduct: Callable[..., Told], redis_streams: RedisStreams
 ) -> None:
     fault = "faults=[{kind: kill, node: consumer, at: 10%, down: 0s}]"
-    told = conduct("broker.kind=redis-streams", fault, reporter=Murderer(lambda: servers()[0]))
+    told = conduct("broker.kind=redis-streams", fault, reporter=Murderer(servers))
     assert "node redis ended with signal SIGKILL" in told.end.problems[0]
     assert told.marks("refused") == [] and verdict(told) == "unknown"
 

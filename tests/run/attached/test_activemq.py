@@ -79,5 +79,6 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theirs]:
 
 class TestActiveMQ(Suite):
     waited_out = ("tls to plain",)
+    hangs_up = ("password",)
     version = r"ActiveMQ \d"
     stays = True
