@@ -75,7 +75,7 @@ def test_listeners_and_alerts(shop: Brook, capsys: pytest.CaptureFixture[str]) -
     assert (row["client"], row["topic"], row["next"], row["lag"]) == (shop.client, "orders", 1, 2)
     assert listener.lag() == 2
     (row,) = run(capsys, "alerts")
-    assert (row["kind"], row["group"], row["text"]) == ("dead", "billing", "1 messages are dead: no money")
+    assert (row["kind"], row["group"], row["text"]) == ("dead", "billing", "1 message is dead: no money")
     assert run(capsys, "alerts", "--limit", "0") == []
 
 

@@ -12,6 +12,7 @@ from brook.states import ClientState, Delivery, GroupState, ListenerState, Topic
 
 Row = Mapping[str, Any]
 
+LONGEST = 200  # characters of a value in a table
 TIMES = {"at", "sent_at", "oldest", "newest", "seen", "since", "claimed_at", "ended", "died"}
 
 
@@ -89,5 +90,7 @@ def shown(name: str, value: Any) -> str:
         return ",".join(map(str, value))
     if isinstance(value, dict):
         return ",".join(f"{key}={each}" for key, each in value.items())
+    text = str(value)
     # A newline would tear the table, and an escape could do anything to a terminal.
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(value))
+    plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text[:LONGEST])
+    return plain if len(text) <= LONGEST else f"{plain}… ({len(text):,} characters)"

@@ -12,7 +12,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """ "3 lost messages", "1 corrupt delivery"."""
+    """ "3 lost messages", "1 corrupt delivery", "2 processes"."""
     if number == 1:
         return f"1 {what}"
-    return f"{number:,} {what[:-1]}ies" if what.endswith("y") else f"{number:,} {what}s"
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{number:,} {many}"

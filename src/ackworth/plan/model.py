@@ -85,6 +85,8 @@ class Phase:
     def __post_init__(self) -> None:
         if self.messages is None and self.duration is None:
             raise ValueError(f"phase '{self.name}' never ends: give it messages or a duration")
+        if self.duration == 0:
+            raise ValueError(f"phase '{self.name}' lasts no time: give it a duration above 0s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,8 +249,10 @@ class FaultPlan:
 
     kind: str = key("which fault: see `ackworth brokers`", reader.text)
     at: Moment = key("when it strikes first", MOMENT)
-    every: float | None = key("strikes again and again, so far apart", reader.duration, default=None)
-    times: int = key("how often, with `every`", reader.whole(1), default=1)
+    every: float | None = key(
+        "strikes again so much later, as often as `times` says", reader.duration, default=None
+    )
+    times: int | None = key("how often in all, with `every`; once if neither is there", reader.whole(1), default=None)
     within: float = key(
         "each strike is moved by a random time up to this, drawn from the seed", reader.duration, default=0.0
     )
@@ -261,8 +265,12 @@ class FaultPlan:
     resume: bool = key("whether producers go on after it; false ends the load", reader.boolean, default=True)
 
     def __post_init__(self) -> None:
-        if self.times > 1 and self.every is None:
+        if (self.times or 1) > 1 and self.every is None:
             raise ValueError(f"times is {self.times}, but nothing says how far apart: add `every`")
+        if self.every is not None and self.times is None:
+            raise ValueError(f"every is {self.every:g} s, but nothing says how often: add `times`")
+        if self.every == 0:
+            raise ValueError("every is 0 s: strikes are some time apart")
 
 
 CLAIM = reader.choice("claimed", "none", "any")
@@ -295,7 +303,7 @@ class Expect:
 class Plan:
     """One trial, ready to run."""
 
-    name: str = key("the plan's name", reader.text)
+    name: str = key("the plan's name", reader.name)
     title: str = key("one line for people", reader.text)
     about: str = key("what it shows, and where it comes from", reader.text, default="")
     broker: BrokerPlan = key("which broker, and how it is set up", one(BrokerPlan), default=BrokerPlan(settings={}))
