@@ -9,7 +9,6 @@ import sys
 import termios
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
 
 import pytest
 
@@ -64,20 +63,14 @@ def test_what_tells_little_loads_little(arguments: list[str]) -> None:
     assert loaded == [] or arguments[0] == "run"
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, TextIO]]:
-    """One of 40 columns, as standard error."""
+def test_a_line_that_moves_keeps_to_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     outside, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-    with os.fdopen(inside, "w") as stream:
-        monkeypatch.setattr("sys.stderr", stream)
-        yield outside, stream
+    os.set_blocking(outside, False)
+    with os.fdopen(inside, "w") as terminal:
+        monkeypatch.setattr("sys.stderr", terminal)
+        progress = Progress(quiet=False)
+        progress.begin("[1/1] trial")
+        progress.counts("send", sent=1_000_000, answered=1_000_000, delivered=1_000_000)
+        assert os.read(outside, 1000).decode() == "[1/1] trial: send, 0 s, sent 1,000,000,"
     os.close(outside)
-
-
-def test_a_line_that_moves_keeps_to_one_line(terminal: tuple[int, TextIO]) -> None:
-    outside, _ = terminal
-    progress = Progress(quiet=False)
-    progress.begin("[1/1] trial")
-    progress.counts("send", sent=1_000_000, answered=1_000_000, delivered=1_000_000)
-    assert os.read(outside, 1000).decode() == "[1/1] trial: send, 0 s, sent 1,000,000,"[:39]

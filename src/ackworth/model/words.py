@@ -7,6 +7,8 @@ from collections.abc import Iterable
 def nearest(name: str, known: Iterable[str]) -> str:
     """': did you mean ...?', or what there is."""
     names = sorted(known)
+    if not names:
+        return ": there is none"
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f": did you mean '{near[0]}'?" if near else f": known are {', '.join(names)}"
 

@@ -249,9 +249,7 @@ class FaultPlan:
 
     kind: str = key("which fault: see `ackworth brokers`", reader.text)
     at: Moment = key("when it strikes first", MOMENT)
-    every: float | None = key(
-        "strikes again so much later, as often as `times` says", reader.duration, default=None
-    )
+    every: float | None = key("strikes again so much later, as often as `times` says", reader.duration, default=None)
     times: int | None = key("how often in all, with `every`; once if neither is there", reader.whole(1), default=None)
     within: float = key(
         "each strike is moved by a random time up to this, drawn from the seed", reader.duration, default=0.0
@@ -322,3 +320,11 @@ class Plan:
     def __post_init__(self) -> None:
         if self.workload.consume == "after" and any(fault.node == CONSUMER for fault in self.faults):
             raise ValueError("a fault strikes a consumer, but none runs yet: set workload.consume to during")
+        if self.expect.attempts is not None and self.workload.refuse is None:
+            raise ValueError("expect.attempts is about refused messages, but none is refused: set workload.refuse")
+        for number, fault in enumerate(self.faults):
+            if fault.at.messages is not None and fault.at.messages > (self.workload.messages or sys.maxsize):
+                raise ValueError(
+                    f"faults.{number} strikes at {fault.at.messages:,} messages, but the load has "
+                    f"{self.workload.messages:,}: let it strike earlier"
+                )

@@ -76,7 +76,7 @@ def _join(path: str, name: str) -> str:
 
 
 def shown(tree: Tree) -> str:
-    text = repr(tree.plain())
+    text = "nothing" if tree.value is None else repr(tree.plain())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
