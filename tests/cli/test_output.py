@@ -1,4 +1,4 @@
-"""Where the output goes: closed, full, narrow or of another alphabet, it changes neither the exit code nor the sense."""
+"""Where the output goes: closed, full, narrow or of another alphabet, it changes neither exit code nor sense."""
 
 import fcntl
 import os

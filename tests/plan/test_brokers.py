@@ -48,7 +48,7 @@ def test_the_named_brokers_of_a_list() -> None:
     assert names(PLAN + STORES, named=("tub",)) == ["tub,topology=single-sync=always", "tub,topology=single-sync=never"]
     assert len(names(PLAN + STORES, named=("tub", "pail"))) == 6
     with pytest.raises(BadInput, match="--broker jug: the plan's matrix has none of it: choose among pail, tub"):
-        trials(PLAN + STORES, named=("jug",))
+        on(parse(PLAN + STORES, "tiny.yaml"), ["jug"], {})
 
 
 def test_a_set_chooses_among_the_rows() -> None:
