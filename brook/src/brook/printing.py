@@ -86,7 +86,9 @@ def shown(name: str, value: Any) -> str:
         return "-"
     if name in TIMES:
         return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")
-    if isinstance(value, list):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     if isinstance(value, dict):
         return ",".join(f"{key}={each}" for key, each in value.items())
