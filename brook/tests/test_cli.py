@@ -143,6 +143,19 @@ def test_tables_cannot_be_torn(shop: Brook, capsys: pytest.CaptureFixture[str]) 
     assert r"a\nb\x1b[31m" in out
 
 
+def test_tables_show_the_beginning_of_what_is_long(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.send("long", b"x" * 100_000)
+    main(["tail", "long"])
+    assert f" {'x' * 200}… (100,000 characters)" in capsys.readouterr().out
+    assert run(capsys, "tail", "long")[0]["body"] == "x" * 100_000
+
+
+def test_every_argument_has_its_help() -> None:
+    (commands,) = [action.choices for action in _parser()._actions if isinstance(action.choices, dict)]
+    arguments = [(name, each.dest, each.help) for name, command in commands.items() for each in command._actions]
+    assert [(name, dest) for name, dest, text in arguments if not text] == []
+
+
 def test_errors_are_one_line(shop: Brook, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, text in (
         (["lag", "nobody"], "brook: 'nobody': no such group"),
