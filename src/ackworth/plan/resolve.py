@@ -59,7 +59,7 @@ def trials(tree: Tree, size: str, sets: Sequence[str] = (), repeats: int | None 
         raise BadInput(f"{tree.place}: a plan is a mapping of keys, this is {reader.shown(tree)}")
     base = _without(tree, *VARIATIONS)
     changes = [_set(text) for text in sets]
-    found = []
+    found: list[TrialPlan] = []
     for case_name, case in _cases(tree.mapping.get("cases")):
         often = repeats or _repeats((case.mapping or {}).get("repeats") or tree.mapping.get("repeats"), size)
         for cell_name, cell in _cells(tree.mapping.get("matrix")):
