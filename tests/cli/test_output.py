@@ -35,6 +35,12 @@ def test_nobody_reads_what_is_wrong_either(nobody_reads: int) -> None:
     assert done.returncode == 2  # 1 would be a broken promise
 
 
+@pytest.mark.parametrize(("arguments", "code"), [("plans >&-", 0), ("plans <&- >&- 2>&-", 0), ("run rebot 2>&-", 2)])
+def test_streams_that_are_closed(arguments: str, code: int) -> None:
+    done = subprocess.run(f"{sys.executable} -m ackworth.cli.main {arguments}", shell=True, stderr=-1, check=False)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
 def test_a_disk_that_is_full() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*COMMAND, "plans"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -89,7 +89,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
 
 
 def _carry_out(argv: Sequence[str] | None, arguments: argparse.Namespace) -> int:
-    _print_whatever_comes()
+    _make_streams_ready()
     try:
         words = sys.argv[1:] if argv is None else argv
         parser(words).parse_args(words, arguments)
@@ -106,8 +106,16 @@ def _fault_of_the_machine(error: OSError) -> str:
     return f"{what}: see whether it is there, may be written, and has room on its disk"
 
 
-def _print_whatever_comes() -> None:
-    """What a terminal has no sign for becomes a question mark, and is no error."""
+def _make_streams_ready() -> None:
+    """One that is closed leads nowhere, instead of to the next file that is opened in its place.
+
+    What a terminal has no sign for becomes a question mark, and is no error.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, os.fdopen(nowhere, mode))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
