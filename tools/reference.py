@@ -50,6 +50,7 @@ def cli_page() -> Iterator[str]:
     yield from _command()
     for name in cli.COMMANDS:
         yield from _command(name)
+    yield from _command("brokers", "install")
 
 
 def _command(*names: str) -> Iterator[str]:

@@ -75,7 +75,7 @@ def test_listeners_and_alerts(shop: Brook, capsys: pytest.CaptureFixture[str]) -
     assert (row["client"], row["topic"], row["next"], row["lag"]) == (shop.client, "orders", 1, 2)
     assert listener.lag() == 2
     (row,) = run(capsys, "alerts")
-    assert (row["kind"], row["group"], row["text"]) == ("dead", "billing", "1 messages are dead: no money")
+    assert (row["kind"], row["group"], row["text"]) == ("dead", "billing", "1 message is dead: no money")
     assert run(capsys, "alerts", "--limit", "0") == []
 
 
@@ -141,6 +141,19 @@ def test_tables_cannot_be_torn(shop: Brook, capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert r"a\nb\x1b[31m" in out
+
+
+def test_tables_show_the_beginning_of_what_is_long(shop: Brook, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.send("long", b"x" * 100_000)
+    main(["tail", "long"])
+    assert f" {'x' * 200}… (100,000 characters)" in capsys.readouterr().out
+    assert run(capsys, "tail", "long")[0]["body"] == "x" * 100_000
+
+
+def test_every_argument_has_its_help() -> None:
+    (commands,) = [action.choices for action in _parser()._actions if isinstance(action.choices, dict)]
+    arguments = [(name, each.dest, each.help) for name, command in commands.items() for each in command._actions]
+    assert [(name, dest) for name, dest, text in arguments if not text] == []
 
 
 def test_errors_are_one_line(shop: Brook, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

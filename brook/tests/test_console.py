@@ -237,7 +237,7 @@ def test_forms_in_a_real_browser(server: Server, page: Page) -> None:
     page.submit('form:has(input[value="batch"])', value="")
     assert mq.settings.batch == 10
     page.go(f"{home}/alerts")
-    assert f"1 messages are dead: {NASTY}" in text(page)
+    assert f"1 message is dead: {NASTY}" in text(page)
     assert page.complained() == []
 
 

@@ -136,12 +136,12 @@ def test_slow_handlers_time_outs_and_deaths_are_alerts(url: str, clock: Any, cap
         mq.send("t", b"x")
         slow.step()
     assert [(alert.kind, alert.at, alert.text) for alert in alerts] == [
-        ("slow", 1080.0, "1 messages have been with the handler for 80 s"),
+        ("slow", 1080.0, "1 message is still with the handler after 80 s"),
         ("timeout", 1120.0, "timed out: the handler took longer than 100 s"),
-        ("dead", 1120.0, "1 messages are dead: timed out: the handler took longer than 100 s"),
+        ("dead", 1120.0, "1 message is dead: timed out: the handler took longer than 100 s"),
     ]
     assert {(alert.group, alert.client, alert.thread) for alert in alerts} == {("g", mq.client, "MainThread")}
-    assert "have been with the handler for 80 s" in caplog.text
+    assert "is still with the handler after 80 s" in caplog.text
 
 
 def test_a_callback_that_raises_harms_nobody(url: str, clock: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -42,6 +42,10 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["reboot", "--set", "broker.topology=three"], "has no topology 'three': it has single"),
         (["reboot", "--set", "faults.0.kind=power-cutt"], "unknown fault 'power-cutt': did you mean 'power-cut'?"),
         (["reboot", "--set", "faults.0.node=third"], "has no node 'third' to break"),
+        (
+            ["broadcast", "--set", "faults=[{kind: power-cut, at: 1s, node: consumer}]"],
+            "'power-cut' breaks a disk, and a consumer has none",
+        ),
         (["broadcast", "--broker", "redis-streams"], "redis-streams has no broadcast: choose another broker"),
         (["retries", "--broker", "redis-streams"], "'redis-streams' has no setting 'retries'"),
         (
@@ -50,6 +54,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ),
         (["reboot", "--only", "item1"], "the plan has no trial 'item1': did you mean 'item-1'?"),
         (["reboot", "--seed", "7", "--set", "x"], "write it as key=value"),
+        (["reboot", "--attach", "redis"], "--attach: no broker is reached so: begin with one of "),
     ],
 )
 def test_bad_runs(
@@ -76,6 +81,7 @@ def test_an_unknown_size_is_refused_by_the_parser(capsys: pytest.CaptureFixture[
     [
         (["--seed", "-1"], "'-1' is no whole number of at least 0"),
         (["--repeats", "0"], "no whole number of at least 1"),
+        (["--repeats", "²"], "'²' is no whole number of at least 1"),
     ],
 )
 def test_numbers_that_are_none_are_refused_by_the_parser(

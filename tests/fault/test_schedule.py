@@ -18,7 +18,7 @@ def strikes(fault: FaultPlan, workload: Workload = TIMED, seed: int = 0, **at: A
         progress = Progress(seconds=seconds, sent=tenth * 10, acked_per_second=tenth * 10.0)
         if schedule.due(progress):
             found.append(seconds)
-    assert schedule.outstanding() == ([] if len(found) == fault.times else [fault])
+    assert schedule.outstanding() == ([] if len(found) == (fault.times or 1) else [fault])
     return found
 
 

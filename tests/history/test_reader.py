@@ -112,6 +112,11 @@ def test_a_file_that_does_not_belong(record: Path) -> None:
     assert refused(record) == f"{path}: not a segment of a record: move it away"
 
 
+def test_a_file_in_the_place_of_a_table(record: Path) -> None:
+    (record / "record" / "sample").write_text("")
+    assert "record/sample: cannot be listed" in refused(record)
+
+
 def test_what_is_being_written_is_left_alone(record: Path) -> None:
     (record / "record/sent/.00000-000002.parquet").write_text("half")
     assert len(open_record(record).of("sent")) == 6

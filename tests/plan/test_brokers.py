@@ -44,6 +44,13 @@ def test_only_the_named_brokers() -> None:
     assert names(PLAN, named=("tub", "pail")) == ["kind=tub", "kind=pail"]
 
 
+def test_the_named_brokers_of_a_list() -> None:
+    assert names(PLAN + STORES, named=("tub",)) == ["tub,topology=single-sync=always", "tub,topology=single-sync=never"]
+    assert len(names(PLAN + STORES, named=("tub", "pail"))) == 6
+    with pytest.raises(BadInput, match="--broker jug: the plan's matrix has none of it: choose among pail, tub"):
+        on(parse(PLAN + STORES, "tiny.yaml"), ["jug"], {})
+
+
 def test_a_set_chooses_among_the_rows() -> None:
     assert names(EVERY, "broker.settings.sync=never") == ["pail,sync=never"]
     assert names(EVERY, "broker.kind=pail") == ["pail,sync=always", "pail,sync=never"]

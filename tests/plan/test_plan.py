@@ -21,6 +21,9 @@ faults:
 """
 
 
+BOMB = "a0: &a0 x\n" + "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
+
+
 def trials(text: str = PLAN, size: str = "small", *sets: str) -> list[resolve.TrialPlan]:
     return resolve.trials(parse(text, "tiny.yaml"), size, sets)
 
@@ -90,7 +93,7 @@ def test_set_reaches_into_lists() -> None:
     ],
 )
 def test_moments(written: str, moment: Moment) -> None:
-    assert trials(PLAN.replace("50%", written))[0].plan.faults[0].at == moment
+    assert trials(PLAN.replace("50%", written), "published")[0].plan.faults[0].at == moment
 
 
 @pytest.mark.parametrize(
@@ -142,12 +145,17 @@ def test_an_unknown_key_is_named_with_its_neighbour() -> None:
         (PLAN.replace("{name: send, ", "{name: send, warm_up: true, "), "a phase with warm_up comes before all others"),
         (PLAN + "matrix: 3\n", "key 'matrix' must map dotted keys to lists"),
         (PLAN + "cases: []\n", "key 'cases' must be a mapping"),
+        (PLAN + "cases: {a: }\n", "tiny.yaml:10: case 'a' is nothing, but must be what differs, or {}"),
+        (PLAN + "repeats: 10_001\n", "more than 10,000 trials: repeat less, or vary fewer keys"),
+        (PLAN.replace("name: tiny", "name:"), "key 'name' is nothing, but must be a name"),
+        (PLAN + "---\nname: another\n", "tiny.yaml:10: not YAML: expected a single document in the stream, but found"),
         ("", "the file is empty"),
         ("[1, 2]", "a plan is a mapping"),
         ("a: [", "not YAML"),
         ("name: !!python/object/apply:os.system [ls]", "is not for plans"),
         ("\x00", "not YAML"),
         ("a: &a [*a]", "tiny.yaml: a value is inside of itself"),
+        (BOMB, "more than 100,000 values in a plan"),
         ("a: !!int b", "tiny.yaml:1: 'b' is not of the kind that its tag says"),
         ("a: !!bool maybe", "tiny.yaml:1: 'maybe' is not of the kind that its tag says"),
         (PLAN + "matrix: {broker: [redis-streams]}\n", "tiny.yaml:10: a value of 'broker' in a matrix is a mapping"),
@@ -177,11 +185,16 @@ def test_bad_plans(text: str, words: str) -> None:
         ("workload.consume=later", "did you mean 'after'?"),
         ("workload.batch=9999", "batch 9999 is larger than window 4096"),
         ("faults.3.at=1s", "'3' picks nothing from a list of 1"),
-        ("faults.0.times=3", "add `every`"),
+        ("faults.0.times=3", "times is 3, but nothing says how far apart: add `every`"),
+        ("faults.0.every=3s", "every is 3 s, but nothing says how often: add `times`"),
         ("faults.0.at=120%", "a moment"),
         ("workload.sends=3", "a list of lists of numbers from 0 on"),
         ("workload.sends=[[0], [-1]]", "a list of lists of numbers from 0 on"),
         ("workload.reads=[[0], []]", "a list of lists of numbers from 0 on"),
+        ("name=../../elsewhere", "a name of letters, digits, spaces and . _ - alone"),
+        ("published=[{source: a, hardware: b, rows: [3]}]", "rows such as {what: acked, value: 8031671}"),
+        ("repeats=3", "'repeats' is what trials are made from, and no key of a trial: give --repeats N"),
+        ("matrix.broker=every", "change it in a plan of your own"),
         ("workload", "write it as key=value"),
         ("=3", "write it as key=value"),
         ("broker.kind=", "write it as key=value"),
@@ -204,6 +217,10 @@ def test_bad_sets(change: str, words: str) -> None:
         (["workload.groups=2", "workload.clients=[[0]]"], "no client reads for group 1, so all would be lost to it"),
         (["workload.broadcast=true", "workload.consumers=2"], "each group is one client"),
         (["workload.broadcast=true", "workload.refuse=2"], "nothing can be refused"),
+        (["workload.phases=[{name: send, duration: 0s}]"], "phase 'send' lasts no time: give it a duration above 0s"),
+        (["faults.0.at=1_001 messages"], "faults.0 strikes at 1,001 messages, but the load has 1,000"),
+        (["expect.attempts=17"], "expect.attempts is about refused messages, but none is refused"),
+        (["faults.0.every=0s", "faults.0.times=2"], "every is 0 s: strikes are some time apart"),
         (["workload.consume=after", "faults.0.node=consumer"], "a fault strikes a consumer, but none runs yet"),
     ],
 )

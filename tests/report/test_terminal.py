@@ -1,4 +1,5 @@
 import io
+import re
 import textwrap
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def test_of_many_trials_only_what_did_not_hold_is_told() -> None:
 def test_facts_keep_to_the_width(width: int) -> None:
     facts = render_terminal(sample_run(broken_trial()), Style(width=width)).split("\n\n")
     assert max(len(line) for block in (facts[0], facts[2]) for line in block.splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_table_that_a_terminal_would_break_has_a_line_for_each_cell(width: int) -> None:
+    text = render_terminal(sample_run(), Style(width=width, room=width))
+    assert max(map(len, text.splitlines())) <= width
+    assert "\n  Acked per second  " in text
+    assert "\nTrial  " in render_terminal(sample_run(), Style(width=width))  # a file has room to the right
+
+
+def test_a_number_and_its_unit_stay_together() -> None:
+    for width in range(40, 121):
+        assert not re.search(r"\d\n +(ns|µs|ms|s|MiB)\b", render_terminal(sample_run(), Style(width=width)))
 
 
 def test_a_check_without_a_reason_keeps_its_line() -> None:

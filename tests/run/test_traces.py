@@ -38,7 +38,7 @@ def test_orphans_and_data_of_a_dead_run_are_removed(tmp_path: Path) -> None:
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     note("dead-run", tmp_path, pid=orphan.pid, started=1)  # the pid lives, but is somebody else now
     (said,) = traces.sweep()
-    assert "1 processes" in said and "the broker's data" in said and str(tmp_path) in said
+    assert "removed 1 process, " in said and "the broker's data" in said and str(tmp_path) in said
     assert orphan.wait() == -9
     assert bystander.poll() is None
     bystander.kill()

@@ -35,6 +35,12 @@ Options = argparse.Namespace
 Command = Callable[[Brook, Options], Sequence[Row]]
 Entered = TypeVar("Entered")
 
+_MEANS = {
+    "topic": "the name of a topic",
+    "group": "the name of a group",
+    "rule": "read-write, write-only, read-only or closed",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
@@ -158,7 +164,11 @@ def serve(mq: Brook, options: Options) -> Sequence[Row]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="brook", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        prog="brook",
+        description=__doc__.splitlines()[0] if __doc__ else None,
+        epilog="exit codes: 0 done, 1 an error, 2 a wrong command line",
+    )
     parser.add_argument("--url", default=os.environ.get("BROOK_URL"), help="of the queue; or in BROOK_URL")
     commands = parser.add_subparsers(required=True, metavar="command")
 
@@ -167,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="for programs")
         command.set_defaults(run=run)
         for name in names:
-            command.add_argument(name)
+            command.add_argument(name, help=_MEANS[name])
         return command
 
     ranking = add(topics, "all topics, the busiest first")
@@ -177,14 +187,16 @@ def _parser() -> argparse.ArgumentParser:
     add(listeners, "who listens, and how far each is in each of its topics")
     told = add(alerts, "slow handlers, time-outs, dead letters and lost leases, the newest first")
     told.add_argument("--limit", type=int, default=100, help="so many (100)")
-    add(lag, "messages that a group, a client of it, or a listener is not done with").add_argument("group", nargs="?")
+    add(lag, "messages that a group, a client of it, or a listener is not done with").add_argument(
+        "group", nargs="?", help="this one; all by default"
+    )
     last = add(tail, "the last messages of a topic", "topic")
     last.add_argument("-n", "--last", type=int, default=10, help="how many (10)")
     last.add_argument("-f", "--follow", action="store_true", help="go on with what is sent, a JSON line each")
     search = add(query, "messages by offset, key, tag or time", "topic")
     search.add_argument("--offset", type=int, help="this one")
-    search.add_argument("--key")
-    search.add_argument("--tag")
+    search.add_argument("--key", help="with this key")
+    search.add_argument("--tag", help="with this tag")
     search.add_argument("--since", type=_typed(time), help="sent then or later: 2026-01-31T12:00")
     search.add_argument("--until", type=_typed(time), help="sent before")
     search.add_argument("--first", type=int, default=0, help="from this offset on")
@@ -199,7 +211,7 @@ def _parser() -> argparse.ArgumentParser:
     either = letters.add_mutually_exclusive_group()
     either.add_argument("--replay", action="store_true", help="let the group have them again")
     either.add_argument("--drop", action="store_true", help="forget them")
-    add(trace, "what became of a message", "topic").add_argument("offset", type=int)
+    add(trace, "what became of a message", "topic").add_argument("offset", type=int, help="its place in the topic")
     retention = add(clean, "delete what is too old or too much")
     retention.add_argument("--keep-seconds", type=float, help="instead of the setting keep_seconds")
     retention.add_argument("--keep-bytes", type=int, help="of each topic, instead of the setting keep_bytes")

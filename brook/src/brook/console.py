@@ -29,20 +29,28 @@ SECONDS = 60.0
 MESSAGES = 50
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color-scheme: light dark }
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem auto; max-width: 84rem; padding: 0 1.5rem }
 nav { display: flex; flex-wrap: wrap; gap: .3rem 1.5rem }
-h1 { overflow-wrap: anywhere }
+nav a[aria-current] { color: inherit; font-weight: 600; text-decoration: none }
+h1 { font-size: 1.6rem; overflow-wrap: anywhere }
+h2 { font-size: 1.2rem }
 div.wide { overflow-x: auto }
-table { border-collapse: collapse; margin: 1rem 0 }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8885; vertical-align: top }
-td { max-width: 40rem; overflow-wrap: anywhere }
+td { max-width: 40rem; overflow-wrap: break-word }
 form { display: inline-block; max-width: 100% }
-input, select { max-width: 100%; box-sizing: border-box }
 td form { white-space: nowrap }
+label { display: inline-block }
+input, select { max-width: 100%; box-sizing: border-box }
 @media (max-width: 40rem) {
-  body { margin: 1rem }
-  td { min-width: 7rem }
-  td:last-child { min-width: 11rem }
+  body { margin: 1rem auto; padding: 0 1rem }
+  thead { display: none }
+  table, tbody, tr, td { display: block }
+  tr { padding: .5rem 0; border-bottom: 1px solid #8885 }
+  td { display: grid; grid-template-columns: 7rem minmax(0, 1fr); padding: .1rem 0; border: 0; overflow-wrap: anywhere }
+  td::before { content: attr(data-label); opacity: .7 }
+  td.acts { display: block }
   td form { white-space: normal }
 }
 """
@@ -50,7 +58,8 @@ td form { white-space: nowrap }
 
 def page(title: str, *parts: str) -> str:
     """Parts are HTML already; the title is not."""
-    links = "".join(f'<a href="/{name}">{name}</a>' for name in PAGES)
+    here = {title.lower(): ' aria-current="page"'}
+    links = "".join(f'<a href="/{name}"{here.get(name, "")}>{name}</a>' for name in PAGES)
     meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     head = f"{meta}<title>{escape(title)} - Brook</title>"
     body = f"<nav>{links}</nav><h1>{escape(title)}</h1>{''.join(parts)}"
@@ -133,15 +142,19 @@ def table(rows: Sequence[Row], links: Links | None = None, acts: Callable[[Row],
     """acts: HTML for the end of a row."""
     if not rows:
         return "<p>nothing</p>"
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in rows[0])
+    head = "".join(f"<th>{_words(name)}</th>" for name in rows[0])
     end = "" if acts is None else "<th></th>"
     body = "".join(f"<tr>{_line(row, links or {}, acts)}</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}{end}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
+def _words(column: str) -> str:
+    return escape(column.replace("_", " "))
+
+
 def _line(row: Row, links: Links, acts: Callable[[Row], str] | None) -> str:
-    cells = "".join(f"<td>{_cell(name, row, links)}</td>" for name in row)
-    return cells if acts is None else f"{cells}<td>{acts(row)}</td>"
+    cells = "".join(f'<td data-label="{_words(name)}">{_cell(name, row, links)}</td>' for name in row)
+    return cells if acts is None else f'{cells}<td class="acts">{acts(row)}</td>'
 
 
 def _cell(name: str, row: Row, links: Links) -> str:

@@ -186,7 +186,8 @@ class Consumer:
                 self._persist(self._receiver.ack, handled.batch)
 
     def _refuse(self, handled: Handled, refusal: Refusal) -> None:
-        log.warning("group %r: %d messages refused: %s", self.group, len(handled.batch), refusal.cause)
+        refused = len(handled.batch if refusal.messages is None else refusal.messages)
+        log.warning("group %r: %s refused: %s", self.group, _are(refused), refusal.cause)
         self._guarded(handled, self._persist, self._put_off, handled, refusal)
 
     def _persist(self, act: Callable[..., None], *arguments: object) -> None:
@@ -200,7 +201,7 @@ class Consumer:
         ladder = self._manner().ladder
         dead = self._receiver.refuse(handled.batch, refusal.cause, refusal.messages, ladder)
         if dead:
-            self._alert("dead", handled, f"{dead} messages are dead: {refusal.cause}")
+            self._alert("dead", handled, f"{_are(dead)} dead: {refusal.cause}")
 
     def _guarded(self, handled: Handled, act: Callable[..., None], *arguments: object) -> None:
         """What others have got meanwhile is theirs; we go on."""
@@ -219,11 +220,11 @@ class Consumer:
         spent = self._clock() - handled.since
         if spent > self._manner().slow and not handled.noted:
             handled.noted = True
-            self._alert("slow", handled, f"{len(handled.batch)} messages have been with the handler for {spent:g} s")
+            self._alert("slow", handled, f"{_are(len(handled.batch))} still with the handler after {spent:g} s")
 
     def _alert_buried(self, count: int) -> None:
         """Their clients died with them, and cannot say so."""
-        self._tell("dead", threading.current_thread().name, f"{count} messages are dead: handed out and never acked")
+        self._tell("dead", threading.current_thread().name, f"{_are(count)} dead: handed out and never acked")
 
     def _alert(self, kind: Kind, handled: Handled, text: str) -> None:
         self._tell(kind, handled.thread, text)
@@ -246,3 +247,7 @@ class Consumer:
             except Exception as error:
                 complain(f"group {self.group!r}", error)
                 self._stopped.wait(workers.PAUSE)  # leases do not wait for the next time
+
+
+def _are(messages: int) -> str:
+    return "1 message is" if messages == 1 else f"{messages} messages are"

@@ -12,6 +12,7 @@ from brook.states import ClientState, Delivery, GroupState, ListenerState, Topic
 
 Row = Mapping[str, Any]
 
+LONGEST = 200  # characters of a value in a table
 TIMES = {"at", "sent_at", "oldest", "newest", "seen", "since", "claimed_at", "ended", "died"}
 
 
@@ -85,9 +86,13 @@ def shown(name: str, value: Any) -> str:
         return "-"
     if name in TIMES:
         return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")
-    if isinstance(value, list):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     if isinstance(value, dict):
         return ",".join(f"{key}={each}" for key, each in value.items())
+    text = str(value)
     # A newline would tear the table, and an escape could do anything to a terminal.
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(value))
+    plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text[:LONGEST])
+    return plain if len(text) <= LONGEST else f"{plain}… ({len(text):,} characters)"

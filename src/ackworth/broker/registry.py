@@ -37,7 +37,7 @@ def attachable(url: str) -> Broker:
     """The broker that a URL leads to, by how it begins."""
     known = schemes()
     scheme, there, _ = url.partition("://")
-    if scheme not in known:
+    if not there or scheme not in known:
         begins = f" {scheme}://…" if there else ""  # what has no scheme may be a secret
         raise BadInput(
             f"--attach{begins}: no broker is reached so: begin with one of {', '.join(f'{s}://' for s in known)}"

@@ -3,21 +3,22 @@
 import argparse
 import json
 import sys
+import textwrap
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ackworth.broker import registry
 from ackworth.broker.contract import Attachable, Broker, Installable
 from ackworth.fault import contract as faults
 from ackworth.model.errors import Unavailable
-
-HELP = "list the brokers, their settings, and the faults that can be had here; or install brokers"
+from ackworth.report.terminal import Style
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print it as JSON")
     actions = command.add_subparsers(metavar="[install]")
     help_text = "install brokers, of Debian's packages or from Maven Central; their own services are not left running"
-    installing = actions.add_parser("install", help=help_text, description=help_text)
+    installing = actions.add_parser("install", help=help_text, description=help_text, epilog=command.epilog)
     installing.add_argument(
         "names",
         nargs="*",
@@ -54,22 +55,34 @@ def main(args: argparse.Namespace) -> int:
         return 0
     print("Brokers")
     for broker in found["brokers"]:
-        print(f"  {broker['name']:<14} {broker['missing'] or 'ready: ' + broker['version']}")
-        print(f"  {'':<14} {broker['summary']}")
-        if broker["attach"]:
-            print(f"  {'':<14} your own: --attach {' or '.join(f'{scheme}://…' for scheme in broker['attach'])}")
-        for topology, reason in broker["topologies"].items() if len(broker["topologies"]) > 1 else ():
-            print(f"  {'':<14} topology {topology}: {reason or 'ready'}")
-        for name, setting in broker["settings"].items():
-            values = ", ".join(f"{v} (default)" if v == setting["default"] else str(v) for v in setting["values"])
-            print(f"  {'':<14} {name}: {values}: {setting['means']}")
-            for value, survives in setting["survives"].items():
-                print(f"  {'':<14}   {value} claims that an acked message survives {', '.join(survives)}")
+        _show(broker["name"], _lines(broker))
     print("Faults")
     for fault in found["faults"]:
-        print(f"  {fault['name']:<14} {'not here: ' + fault['unavailable'] if fault['unavailable'] else 'can be had'}")
-        print(f"  {'':<14} {fault['summary']}")
+        here = f"not here: {fault['unavailable']}" if fault["unavailable"] else "can be had"
+        _show(fault["name"], [here, fault["summary"]])
     return 0
+
+
+def _lines(broker: dict[str, Any]) -> Iterator[str]:
+    yield broker["missing"] or f"ready: {broker['version']}"
+    yield broker["summary"]
+    if broker["attach"]:
+        yield f"your own: --attach {' or '.join(f'{scheme}://…' for scheme in broker['attach'])}"
+    for topology, reason in broker["topologies"].items() if len(broker["topologies"]) > 1 else ():
+        yield f"topology {topology}: {reason or 'ready'}"
+    for name, setting in broker["settings"].items():
+        values = ", ".join(f"{v} (default)" if v == setting["default"] else str(v) for v in setting["values"])
+        yield f"{name}: {values}: {setting['means']}"
+        for value, survives in setting["survives"].items():
+            yield f"  {value} claims that an acked message survives {', '.join(survives) or 'nothing'}"
+
+
+def _show(name: str, lines: Iterable[str]) -> None:
+    """The name, and the lines beside it; a terminal does not break them at random."""
+    room = Style.of(sys.stdout).room or sys.maxsize
+    for line in lines:
+        print(textwrap.fill(line, room, initial_indent=f"  {name:<14} ", subsequent_indent=" " * 21))
+        name = ""
 
 
 def _describe(broker: Broker) -> dict[str, Any]:

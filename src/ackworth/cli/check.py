@@ -6,8 +6,6 @@ from pathlib import Path
 from ackworth.cli import judging
 from ackworth.cli.progress import Progress
 
-HELP = "judge a record again, without a broker"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", metavar="RUN", type=Path, help="the directory of a run")

@@ -97,7 +97,8 @@ def _check(trials: list[TrialPlan]) -> None:
             raise BadInput(f"{broker.name} has no topology '{trial.plan.broker.topology}': it has {known}")
         nodes = (*broker.nodes(trial.plan.broker.topology), "all", "random", CONSUMER)
         for fault in trial.plan.faults:
-            faults.find(fault.kind)
+            if faults.find(fault.kind).needs_disk and fault.node == CONSUMER:
+                raise BadInput(f"'{fault.kind}' breaks a disk, and a consumer has none: choose another fault or node")
             if fault.node not in nodes:
                 raise BadInput(f"{broker.name} has no node '{fault.node}' to break: say one of {', '.join(nodes)}")
         _check_driver(trial.plan.workload, broker)

@@ -11,8 +11,6 @@ from ackworth.report.compare import compare
 from ackworth.report.compare_table import plain, render
 from ackworth.report.terminal import Style
 
-HELP = "compare runs of one plan, and say whether one is worse than the first by more than noise"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(

@@ -13,8 +13,6 @@ from ackworth.broker import disk
 from ackworth.model import java
 from ackworth.run import traces
 
-HELP = "say whether this machine has what is needed, and what to do if not"
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -49,7 +47,7 @@ def _python() -> Finding:
 
 def _java() -> Finding:
     found = java.look()
-    return Finding("java", "judging (Spark), Kafka and ActiveMQ", found.name if found else "none", java.why_not(found))
+    return Finding("java", "judging on Spark, Kafka and ActiveMQ", found.name if found else "none", java.why_not(found))
 
 
 def _power_cut() -> Finding:

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import logging
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from ackworth import report
 from ackworth.cli.progress import Progress
 from ackworth.history.reader import open_record
 from ackworth.history.settle import settle
-from ackworth.model.errors import BadRecord
+from ackworth.model.errors import BadInput, BadRecord
 from ackworth.model.result import PriceRow, RunResult, TrialResult
 from ackworth.model.verdict import Verdict, worst
 from ackworth.model.words import counted
@@ -35,7 +37,11 @@ def judge_and_report(path: Path, args: argparse.Namespace, progress: Progress) -
     trials = directory.trial_directories(path, run)
     if not trials:
         raise BadRecord(f"{path}: no trial was begun, so there is nothing to judge: run the plan again")
-    result = _result(run, _judge(trials, args.master, progress), path)
+    try:
+        judged = _judge(trials, args.master, progress)
+    except KeyboardInterrupt:
+        raise BadInput(f"interrupted; the record is in {path}: judge it with `ackworth check {path}`") from None
+    result = _result(run, judged, path)
     page = report.write(path, result)
     print(json.dumps(result, indent=1) if args.json else render_terminal(result, Style.of(sys.stdout), page))
     return Verdict(result["verdict"]).exit_code
@@ -54,11 +60,18 @@ def _judge(trials: dict[str, Path], master: str | None, progress: Progress) -> l
     progress.say("judging: starting Spark")
     results = []
     with session(master or LOCAL) as spark:
+        _take_interrupts_from_spark()
         for name, folder in trials.items():
             progress.begin(f"judging {name}")
             results.append(judge_trial(folder, spark, progress.share))
             progress.end([])
     return results
+
+
+def _take_interrupts_from_spark() -> None:
+    """PySpark's own handler speaks to Spark in the middle of an answer, and what comes of it is logged as an error."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunResult:

@@ -10,8 +10,6 @@ from ackworth.plan import resolve
 from ackworth.plan.brokers import on
 from ackworth.plan.resolve import TrialPlan
 
-HELP = "list the plans that ship, with their trials"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print it as JSON")

@@ -1,8 +1,10 @@
 """Progress on standard error: one line that moves on a terminal, plain lines elsewhere, nothing if quiet."""
 
+import os
 import sys
 import time
 
+CLEAR = "\r\033[K"  # what stands in the line of a terminal
 _EVERY = 5.0  # seconds between plain lines
 
 
@@ -51,7 +53,7 @@ class Progress:
             return
         if self._terminal:
             self._clear()
-            print(line[:150], end="", file=sys.stderr, flush=True)
+            print(line[: _columns() - 1], end="", file=sys.stderr, flush=True)
             self._moving = True
         elif time.monotonic() - self._said >= _EVERY:
             self._said = time.monotonic()
@@ -64,5 +66,10 @@ class Progress:
 
     def _clear(self) -> None:
         if self._moving:
-            print("\r\033[K", end="", file=sys.stderr)
+            print(CLEAR, end="", file=sys.stderr)
             self._moving = False
+
+
+def _columns() -> int:
+    """Of the terminal: a line that it breaks in two could not be cleared."""
+    return os.get_terminal_size(sys.stderr.fileno()).columns or 80

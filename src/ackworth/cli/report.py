@@ -6,8 +6,7 @@ import webbrowser
 from pathlib import Path
 
 from ackworth import report
-
-HELP = "write the report of a judged run again, and show it"
+from ackworth.model.errors import Unavailable
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -20,6 +19,6 @@ def main(args: argparse.Namespace) -> int:
     result = report.read_results(args.run)
     page = report.write(args.run, result)
     print(json.dumps(result, indent=1) if args.json else page)
-    if args.open:
-        webbrowser.open(page.resolve().as_uri())
+    if args.open and not webbrowser.open(page.resolve().as_uri()):
+        raise Unavailable(f"{page}: no browser can be started here: open it in one elsewhere, it needs nothing else")
     return 0

@@ -12,8 +12,6 @@ from ackworth.plan.tree import load
 from ackworth.report.difference import differences
 from ackworth.run import directory, environment
 
-HELP = "run a plan again as a run's record says: the same plan, settings, trials and seed"
-
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", metavar="RUN", type=Path, help="the directory of a run")

@@ -12,14 +12,13 @@ from ackworth.cli import judging
 from ackworth.cli.choice import choose
 from ackworth.cli.progress import Progress
 from ackworth.model.errors import BadInput, Unavailable
+from ackworth.model.words import counted
 from ackworth.plan import resolve
 from ackworth.plan.resolve import TrialPlan
 from ackworth.plan.tree import SIZES, Tree
 from ackworth.run import directory, environment, rates, space, traces
 from ackworth.run.attached import Attachment, attach
 from ackworth.run.conductor import Conductor
-
-HELP = "run a plan and judge it"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -58,7 +57,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 1")
     return int(text)
 
@@ -102,7 +101,7 @@ def carry_out(tree: Tree, args: argparse.Namespace) -> int:
         environment=environment.describe(path),
     )
     directory.begin(path, run, Path(tree.place.file).read_text(encoding="utf-8"))
-    progress.say(f"{run.plan}, size {run.size}, seed {seed}: {len(trials)} trial{'s' * (len(trials) > 1)} into {path}")
+    progress.say(f"{run.plan}, size {run.size}, seed {seed}: {counted(len(trials), 'trial')} into {path}")
     _conduct(path, run, trials, progress, attachment)
     return judging.judge_and_report(path, args, progress)
 

@@ -40,7 +40,7 @@ class Schedule:
 class _Waiting:
     def __init__(self, fault: FaultPlan, chance: random.Random) -> None:
         self.fault = fault
-        self.left = fault.times
+        self.left = fault.times or 1
         self._chance = chance
         self._planned: float | None = None  # the strike without its random shift
         self._at: float | None = None  # the strike

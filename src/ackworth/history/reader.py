@@ -131,7 +131,11 @@ def _table_groups(files: fs.FileSystem, base: str, path: str, table: Table) -> I
 
 
 def _segments(files: fs.FileSystem, base: str, path: str) -> Iterator[tuple[str, int, str]]:
-    for found in files.get_file_info(fs.FileSelector(path, allow_not_found=True)):
+    try:
+        listed = files.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    except OSError as error:
+        raise BadRecord(f"{base}: cannot be listed ({error}): restore it, or run the plan again") from error
+    for found in listed:
         if found.base_name.startswith("."):
             continue  # not complete: its events are still in the spool
         match = _SEGMENT.fullmatch(found.base_name)

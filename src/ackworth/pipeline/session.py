@@ -120,7 +120,11 @@ def _connected(url: str, private: Path) -> Iterator[Session]:
         _load_quietly("pyspark.sql.connect.utils")
         spark = SparkSession.builder.remote(url).create()
         spark.addArtifact(str(_package(private)), pyfile=True)
-    except (PySparkException, ImportError, OSError) as error:
+    except ImportError as error:
+        raise Unavailable(
+            f"{url}: PySpark's client lacks something ({reason_in(str(error))}): pip install 'ackworth[connect]'"
+        ) from error
+    except (PySparkException, OSError) as error:
         raise Unavailable(
             f"{url}: no Spark Connect server answers ({reason_in(str(error))}): check the address"
         ) from error

@@ -26,9 +26,20 @@ def on(tree: Tree, named: Sequence[str], catalogue: Catalogue) -> Tree:
         if not rows:
             raise BadInput("no broker is installed here: see `ackworth brokers`, and `ackworth brokers install`")
         return _with_axis(tree, AXIS, rows)
+    listed = _matrix(tree).get(AXIS)
+    if named and listed is not None and isinstance(listed.value, list):
+        return _with_axis(tree, AXIS, _chosen(listed.plain(), named))
     if len(named) > 1:
         return _with_axis(tree, "broker.kind", list(named))
     return put(tree, "broker.kind", plant(named[0], Place(f"--broker {named[0]}", 0))) if named else tree
+
+
+def _chosen(rows: list[Any], named: Sequence[str]) -> list[Any]:
+    kinds = dict.fromkeys(str(row.get("kind")) for row in rows if isinstance(row, dict))
+    for name in named:
+        if name not in kinds:
+            raise BadInput(f"--broker {name}: the plan's matrix has none of it: choose among {', '.join(kinds)}")
+    return [row for row in rows if not isinstance(row, dict) or row.get("kind") in named]
 
 
 def _matrix(tree: Tree) -> dict[str, Tree]:

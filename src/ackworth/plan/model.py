@@ -85,6 +85,8 @@ class Phase:
     def __post_init__(self) -> None:
         if self.messages is None and self.duration is None:
             raise ValueError(f"phase '{self.name}' never ends: give it messages or a duration")
+        if self.duration == 0:
+            raise ValueError(f"phase '{self.name}' lasts no time: give it a duration above 0s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,8 +249,8 @@ class FaultPlan:
 
     kind: str = key("which fault: see `ackworth brokers`", reader.text)
     at: Moment = key("when it strikes first", MOMENT)
-    every: float | None = key("strikes again and again, so far apart", reader.duration, default=None)
-    times: int = key("how often, with `every`", reader.whole(1), default=1)
+    every: float | None = key("strikes again so much later, as often as `times` says", reader.duration, default=None)
+    times: int | None = key("how often in all, with `every`; once if neither is there", reader.whole(1), default=None)
     within: float = key(
         "each strike is moved by a random time up to this, drawn from the seed", reader.duration, default=0.0
     )
@@ -261,8 +263,12 @@ class FaultPlan:
     resume: bool = key("whether producers go on after it; false ends the load", reader.boolean, default=True)
 
     def __post_init__(self) -> None:
-        if self.times > 1 and self.every is None:
+        if (self.times or 1) > 1 and self.every is None:
             raise ValueError(f"times is {self.times}, but nothing says how far apart: add `every`")
+        if self.every is not None and self.times is None:
+            raise ValueError(f"every is {self.every:g} s, but nothing says how often: add `times`")
+        if self.every == 0:
+            raise ValueError("every is 0 s: strikes are some time apart")
 
 
 CLAIM = reader.choice("claimed", "none", "any")
@@ -295,7 +301,7 @@ class Expect:
 class Plan:
     """One trial, ready to run."""
 
-    name: str = key("the plan's name", reader.text)
+    name: str = key("the plan's name", reader.name)
     title: str = key("one line for people", reader.text)
     about: str = key("what it shows, and where it comes from", reader.text, default="")
     broker: BrokerPlan = key("which broker, and how it is set up", one(BrokerPlan), default=BrokerPlan(settings={}))
@@ -314,3 +320,11 @@ class Plan:
     def __post_init__(self) -> None:
         if self.workload.consume == "after" and any(fault.node == CONSUMER for fault in self.faults):
             raise ValueError("a fault strikes a consumer, but none runs yet: set workload.consume to during")
+        if self.expect.attempts is not None and self.workload.refuse is None:
+            raise ValueError("expect.attempts is about refused messages, but none is refused: set workload.refuse")
+        for number, fault in enumerate(self.faults):
+            if fault.at.messages is not None and fault.at.messages > (self.workload.messages or sys.maxsize):
+                raise ValueError(
+                    f"faults.{number} strikes at {fault.at.messages:,} messages, but the load has "
+                    f"{self.workload.messages:,}: let it strike earlier"
+                )

@@ -76,7 +76,7 @@ def _join(path: str, name: str) -> str:
 
 
 def shown(tree: Tree) -> str:
-    text = repr(tree.plain())
+    text = "nothing" if tree.value is None else repr(tree.plain())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -90,6 +90,14 @@ def _reader(words: str) -> Callable[[Callable[[Tree], Any]], Reader]:
 @_reader("a text")
 def text(tree: Tree) -> str:
     if not isinstance(tree.value, str):
+        raise Wrong
+    return tree.value
+
+
+@_reader("a name of letters, digits, spaces and . _ - alone, of 80 characters at most")
+def name(tree: Tree) -> str:
+    """It is also a part of the name of a directory."""
+    if not isinstance(tree.value, str) or not re.fullmatch(r"\w[\w .-]{0,79}", tree.value):
         raise Wrong
     return tree.value
 
@@ -170,14 +178,18 @@ def settings(tree: Tree) -> dict[str, Any]:
     return {name: child.plain() for name, child in tree.mapping.items()}
 
 
-@_reader("a list of tables, each with source, hardware and rows")
+@_reader("a list of tables, each with source, hardware and rows such as {what: acked, value: 8031671}")
 def tables(tree: Tree) -> tuple[dict[str, Any], ...]:
     data = tree.plain()
-    if not isinstance(data, list) or not all(
-        isinstance(d, dict) and {"source", "hardware", "rows"} <= set(d) for d in data
-    ):
+    if not _are_mappings(data, {"source", "hardware", "rows"}):
+        raise Wrong
+    if not all(_are_mappings(table["rows"], {"what", "value"}) for table in data):
         raise Wrong
     return tuple(data)
+
+
+def _are_mappings(data: Any, keys: set[str]) -> bool:
+    return isinstance(data, list) and all(isinstance(each, dict) and keys <= set(each) for each in data)
 
 
 @_reader("a list of lists of numbers from 0 on, such as [[0], [0, 1]]")

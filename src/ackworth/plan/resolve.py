@@ -21,6 +21,7 @@ from ackworth.plan.reader import RateOf
 from ackworth.plan.tree import SIZES, Place, Tree, for_size, get, load, overlay, parse, put
 
 VARIATIONS = ("cases", "matrix", "repeats")
+MOST_TRIALS = 10_000  # of a run: more would be an oversight
 
 Cell = list[tuple[str, Tree]]
 
@@ -55,10 +56,10 @@ def trials(tree: Tree, size: str, sets: Sequence[str] = (), repeats: int | None 
     if size not in SIZES:
         raise BadInput(f"unknown size '{size}'{nearest(size, SIZES)}")
     if tree.mapping is None:
-        raise BadInput(f"{tree.place}: a plan is a mapping of keys, this is a {type(tree.value).__name__}")
+        raise BadInput(f"{tree.place}: a plan is a mapping of keys, this is {reader.shown(tree)}")
     base = _without(tree, *VARIATIONS)
     changes = [_set(text) for text in sets]
-    found = []
+    found: list[TrialPlan] = []
     for case_name, case in _cases(tree.mapping.get("cases")):
         often = repeats or _repeats((case.mapping or {}).get("repeats") or tree.mapping.get("repeats"), size)
         for cell_name, cell in _cells(tree.mapping.get("matrix")):
@@ -66,6 +67,8 @@ def trials(tree: Tree, size: str, sets: Sequence[str] = (), repeats: int | None 
             for path, leaf in (*cell, *changes):
                 whole = put(whole, path, leaf)
             if not _contradicted(cell, whole):
+                if len(found) + often > MOST_TRIALS:
+                    raise BadInput(f"{tree.place}: more than {MOST_TRIALS:,} trials: repeat less, or vary fewer keys")
                 plan = reader.read(Plan, for_size(whole, size))
                 found += [_trial(plan, case_name, cell_name, n, often) for n in range(1, often + 1)]
     if not found:
@@ -96,8 +99,10 @@ def _check_names(found: Sequence[TrialPlan], place: Place) -> None:
 def _check_references(found: Sequence[TrialPlan], place: Place) -> None:
     for number, trial in enumerate(found):
         for phase in trial.plan.workload.phases:
+            if not isinstance(phase.rate, RateOf):
+                continue
             earlier = [other.case for other in found[:number] if other.cell == trial.cell]
-            if isinstance(phase.rate, RateOf) and phase.rate.case not in earlier:
+            if phase.rate.case not in earlier:
                 raise BadInput(
                     f"{place}: the rate of phase '{phase.name}' is a part of '{phase.rate.case}', "
                     f"but no earlier case has that name{nearest(phase.rate.case, earlier)}"
@@ -122,6 +127,9 @@ def _cases(tree: Tree | None) -> list[tuple[str, Tree]]:
         return [("", Tree({}, Place("", 0)))]
     if not isinstance(tree.value, dict) or not tree.value:
         raise BadInput(f"{tree.place}: key 'cases' must be a mapping of case names to what differs")
+    for name, case in tree.value.items():
+        if case.mapping is None:
+            raise BadInput(f"{case.place}: case '{name}' is {reader.shown(case)}, but must be what differs, or {{}}")
     return [(_name(name, case.place), case) for name, case in tree.value.items()]
 
 
@@ -185,4 +193,7 @@ def _set(text: str) -> tuple[str, Tree]:
     if not equals or not path.strip() or not value.strip():
         raise BadInput(f"--set {text}: write it as key=value, for example --set broker.settings.durability=normal")
     where = f"--set {text}"
+    if (head := path.strip().partition(".")[0]) in VARIATIONS:
+        instead = "give --repeats N" if head == "repeats" else "change it in a plan of your own"
+        raise BadInput(f"{where}: '{head}' is what trials are made from, and no key of a trial: {instead}")
     return path.strip(), Tree(parse(value, where).value, Place(where, 0))

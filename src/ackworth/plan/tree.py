@@ -17,6 +17,7 @@ import yaml
 from ackworth.model.errors import BadInput
 
 SIZES = ("small", "published")
+MOST_VALUES = 100_000  # of a plan: a few aliases of aliases would be more than any machine can hold
 
 Scalar = str | int | float | bool | None
 
@@ -54,6 +55,8 @@ class _Loader(yaml.SafeLoader):
     A whole number may be written with underscores, and a number with an exponent needs no point.
     """
 
+    values = 0  # read so far, those that aliases repeat included
+
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag in ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")]
@@ -76,14 +79,15 @@ def parse(text: str, file: str) -> Tree:
         try:
             node = loader.get_single_node()
             if node is None:
-                raise BadInput(f"{file}: the file is empty: a plan needs at least a name, a broker and a workload")
+                raise BadInput(f"{file}: the file is empty: a plan needs at least a name, a title and a workload")
             return _tree(loader, node, file)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
-        raise BadInput(f"{Place(file, line)}: not YAML: {error.problem or error.context}") from error
+        why = ", ".join(part for part in (error.context, error.problem) if part)
+        raise BadInput(f"{Place(file, line)}: not YAML: {why}") from error
     except yaml.YAMLError as error:
         raise BadInput(f"{file}: not YAML: {str(error).splitlines()[0]}") from error
     except RecursionError:
@@ -101,8 +105,11 @@ def load(path: Path) -> Tree:
         raise BadInput(f"{path}: not UTF-8 text (byte {error.start}): a plan is a YAML file") from error
 
 
-def _tree(loader: yaml.SafeLoader, node: yaml.Node, file: str) -> Tree:
+def _tree(loader: _Loader, node: yaml.Node, file: str) -> Tree:
     place = Place(file, node.start_mark.line + 1)
+    loader.values += 1
+    if loader.values > MOST_VALUES:
+        raise BadInput(f"{place}: more than {MOST_VALUES:,} values in a plan: repeat less by aliases")
     if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
         raise BadInput(f"{place}: the tag {node.tag} is not for plans: write a plain value")
     if isinstance(node, yaml.MappingNode):

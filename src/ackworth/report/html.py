@@ -59,7 +59,7 @@ def _masthead(result: RunResult) -> Html:
         ("run", result["run"]),
         ("size", result["size"]),
         ("seed", str(result["seed"])),
-        ("started", result["started"].replace("T", " ")),
+        ("started", f"{result['started'][:19].replace('T', ' ')} UTC"),
         ("Ackworth", result["ackworth"]),
     ]
     return tag(

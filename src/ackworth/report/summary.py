@@ -21,8 +21,8 @@ def figures(trial: TrialResult) -> list[str]:
 
 
 def rates(trial: TrialResult) -> str:
-    """All rates in a line: 'acked 18,987/s, acked per second peak 22,252/s'; without a peak that there is not."""
-    rows = [(words(key).removesuffix(" per second"), number) for key, number in trial["throughput"].items()]
+    """All rates in a line: 'acked 18,987/s, acked peak 22,252/s'; without a peak that there is not."""
+    rows = [(words(key).replace(" per second", ""), number) for key, number in trial["throughput"].items()]
     return ", ".join(f"{name} {rate(number)}" for name, number in rows if number is not None or "peak" not in name)
 
 

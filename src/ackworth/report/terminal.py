@@ -1,6 +1,7 @@
 """The verdict for the terminal: plain text, as wide as there is room, in colour only where someone looks."""
 
 import os
+import re
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -18,18 +19,21 @@ NARROWEST, USUAL, WIDEST = 40, 100, 120
 GAP = "  "
 BOLD = "1"
 COLOURS = {"held": "32", "broken": "31", "unknown": "33"}
+_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|MiB)\b)")  # no line ends between a number and its unit
 
 
 @dataclass(frozen=True)
 class Style:
     width: int = USUAL
     colour: bool = False
+    room: int | None = None  # for a table: a terminal would break a longer line, a file has none that is too long
 
     @classmethod
     def of(cls, stream: TextIO) -> "Style":
         """As the stream allows: colour on a terminal, unless NO_COLOR is set."""
-        columns = shutil.get_terminal_size((USUAL, 24)).columns
-        return cls(min(max(columns, NARROWEST), WIDEST), stream.isatty() and not os.environ.get("NO_COLOR"))
+        columns = max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST)
+        colour = stream.isatty() and not os.environ.get("NO_COLOR")
+        return cls(min(columns, WIDEST), colour, columns if stream.isatty() else None)
 
     def paint(self, text: str, code: str) -> str:
         return f"\033[{code}m{text}\033[0m" if self.colour else text
@@ -99,7 +103,9 @@ def _facts(trial: TrialResult, style: Style) -> list[str]:
 def _hang(name: str, text: str, style: Style) -> str:
     """A name and its text beside it; further lines begin where the text began."""
     begin = clean(name) + GAP
-    return textwrap.fill(clean(text), style.width, initial_indent=begin, subsequent_indent=" " * len(begin))
+    whole = _UNIT.sub("\u00a0", clean(text))
+    lines = textwrap.fill(whole, style.width, initial_indent=begin, subsequent_indent=" " * len(begin))
+    return lines.replace("\u00a0", " ")
 
 
 def _account(trial: TrialResult) -> str:
@@ -140,6 +146,8 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
     widths = [max(map(len, column)) for column in columns]
     before = sum(widths[:-1]) + len(GAP) * (len(head) - 1)
     widths[-1] = min(widths[-1], max(style.width - before, NARROWEST // 2))
+    if style.room is not None and before + widths[-1] > style.room:
+        return "\n\n".join(_stacked(head, row, style) for row in rows)
     # After the name and the verdict, numbers stand at the right of their columns.
     aligns = [str.rjust if numbers and place > 1 else str.ljust for place in range(len(columns))]
     aligned = [
@@ -147,6 +155,13 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
     ]
     top, *lines = [_line(row, widths[-1]) for row in zip(*aligned, strict=True)]
     return "\n".join([top, GAP.join("-" * wide for wide in widths), *(_tint(line, style) for line in lines)])
+
+
+def _stacked(head: Sequence[str], row: Sequence[str], style: Style) -> str:
+    """A row for a narrow terminal: its name, and a line for each of the other cells."""
+    wide = max(map(len, head[1:]))
+    cells = [_hang(GAP + name.ljust(wide), cell, style) for name, cell in zip(head[1:], row[1:], strict=True)]
+    return _tint("\n".join([clean(row[0]), *cells]), style)
 
 
 def _line(row: Sequence[str], last_width: int) -> str:

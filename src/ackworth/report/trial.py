@@ -73,8 +73,10 @@ def _section(title: str, *content: Html | None) -> Html | None:
 def _checks(checks: Sequence[CheckResult]) -> Html:
     if not checks:
         return tag("p", "No check was made.", class_="none")
-    rows = [[c["name"], badge(c["verdict"]), c["rule"], c["reason"], _ids(c["ids"])] for c in checks]
-    return table(["Check", "Verdict", "Rule", "Seen", "First ids"], rows, label="Checks", class_="stack checks")
+    shown = 5 if any(check["ids"] for check in checks) else 4  # columns: an empty one says nothing
+    rows = [[c["name"], badge(c["verdict"]), c["rule"], c["reason"], _ids(c["ids"])][:shown] for c in checks]
+    head = ["Check", "Verdict", "Rule", "Seen", "First ids"][:shown]
+    return table(head, rows, label="Checks", class_="stack checks")
 
 
 def _ids(ids: Sequence[str]) -> Html:

@@ -37,7 +37,7 @@ def check_before(path: Path, workload: Workload, broker: Broker) -> None:
     free, need = shutil.disk_usage(there).free, needed(workload, broker)
     if free < need:
         raise BadInput(
-            f"{path}: about {need / GIB:.1f} GiB are needed and {free / GIB:.1f} GiB are free: "
+            f"{path}: about {need / GIB:,.1f} GiB are needed and {free / GIB:,.1f} GiB are free: "
             "choose another disk with --out, or a smaller --size"
         )
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from ackworth.broker.process import kill_all, started, states
 from ackworth.model.files import mounts, write_json
+from ackworth.model.words import counted
 
 VARIABLE = "ACKWORTH_RUN"
 
@@ -81,7 +82,7 @@ def _remove(run: str, directory: Path) -> list[str]:
     pids = _processes(run)
     if pids:
         kill_all(lambda: _processes(run))
-        removed.append(f"{len(pids)} processes")
+        removed.append(counted(len(pids), "process"))
     nodes = _left(directory)
     removed += [f"the mount {point}" for point in _mounts_below(nodes) if _done("umount", point)]
     for folder in nodes:
