@@ -41,7 +41,7 @@ th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px soli
 td { max-width: 40rem; overflow-wrap: break-word }
 form { display: inline-block; max-width: 100% }
 td form { white-space: nowrap }
-label { display: inline-block }
+label { display: inline-block; max-width: 100% }
 input, select { max-width: 100%; box-sizing: border-box }
 @media (max-width: 40rem) {
   body { margin: 1rem auto; padding: 0 1rem }

@@ -25,7 +25,7 @@ from ackworth.driver.contract import (
 )
 from ackworth.driver.matrix import Matrix, as_matrix, back_to_back, from_equal
 from ackworth.driver.wire import Deadline
-from ackworth.model.errors import BadInput, Unavailable
+from ackworth.model.errors import Unavailable
 from ackworth.model.outcome import Outcome
 from brook import LADDER, Batch, Brook, BrookError, LeaseLost, NoQueue, NotDurable, Piece, Refused, Run
 
@@ -52,7 +52,7 @@ def version(address: Address) -> str:
                 _open({**address, "durability": "off"}, "version", create=False).close()
         except NoQueue as found:
             return f"brook {metadata.version('brook-queue')}, {found.server}"
-    raise BadInput("--attach: something is there already, and a trial removes its queue: name a place without one")
+    raise ConnectionLost("something is there already, and a trial removes its queue: name a place without one", _FAILED)
 
 
 def remove(address: Address, topics: Sequence[str], groups: Sequence[str]) -> str | None:
