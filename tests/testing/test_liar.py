@@ -57,6 +57,7 @@ def test_an_honest_broker(tell: Tell) -> None:
         "refused": 0,
         "unknown": 0,
         "unanswered": 0,
+        "recovered": 0,
         "reasons": {},
     }
 
