@@ -1,5 +1,7 @@
 """Which messages a receiver gets, and what is left of a claim. Plain arithmetic, the same for all stores."""
 
+import bisect
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -66,13 +68,31 @@ def take(claims: Iterable[tuple[Source, Range]], limit: int) -> Iterator[tuple[S
         yield source, taken, rest
 
 
+class Spread:
+    """Ranges by where they are: thousands of them meet thousands of others, and not each is tried with each."""
+
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        self._ordered = sorted(ranges)
+        self._ends = list(itertools.accumulate(((each.topic, each.end) for each in self._ordered), max))
+
+    def touching(self, other: Range) -> Iterator[Range]:
+        """Those that have messages in common with it, in their order."""
+        start = bisect.bisect_right(self._ends, (other.topic, other.first))
+        for at in range(start, len(self._ordered)):
+            each = self._ordered[at]
+            if (each.topic, each.first) >= (other.topic, other.end):
+                return
+            if each.end > other.first:
+                yield each
+
+
 def without(ranges: Iterable[Range], gone: Iterable[Range]) -> list[Range]:
     """What is left of the ranges."""
-    cuts = sorted(gone)
-    return [part for each in ranges for part in _parts_outside(each, cuts)]
+    cuts = Spread(gone)
+    return [part for each in ranges for part in _parts_outside(each, cuts.touching(each))]
 
 
-def _parts_outside(whole: Range, cuts: Sequence[Range]) -> Iterator[Range]:
+def _parts_outside(whole: Range, cuts: Iterable[Range]) -> Iterator[Range]:
     """cuts: in their order, so that each leaves what is before it alone."""
     for cut in cuts:
         if inside := whole.overlap(cut):

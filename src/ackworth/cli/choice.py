@@ -8,6 +8,7 @@ from ackworth.broker.contract import Broker, Selective
 from ackworth.cli.progress import Progress
 from ackworth.driver import contract as drivers
 from ackworth.fault import contract as faults
+from ackworth.fault.contract import Fault
 from ackworth.model.errors import BadInput
 from ackworth.model.words import nearest
 from ackworth.plan import resolve
@@ -90,18 +91,34 @@ def _chosen(trials: list[TrialPlan], only: list[str]) -> list[TrialPlan]:
 def _check(trials: list[TrialPlan]) -> None:
     """What the plan files cannot know: that the broker, its settings, its topology and the faults exist."""
     for trial in trials:
-        broker = registry.find(trial.plan.broker.kind)
-        registry.settle(broker, trial.plan.broker.settings)
-        if trial.plan.broker.topology not in broker.topologies:
-            known = ", ".join(broker.topologies)
-            raise BadInput(f"{broker.name} has no topology '{trial.plan.broker.topology}': it has {known}")
-        nodes = (*broker.nodes(trial.plan.broker.topology), "all", "random", CONSUMER)
-        for fault in trial.plan.faults:
-            if faults.find(fault.kind).needs_disk and fault.node == CONSUMER:
-                raise BadInput(f"'{fault.kind}' breaks a disk, and a consumer has none: choose another fault or node")
-            if fault.node not in nodes:
-                raise BadInput(f"{broker.name} has no node '{fault.node}' to break: say one of {', '.join(nodes)}")
-        _check_driver(trial.plan.workload, broker)
+        with trial.at("broker.kind"):
+            broker = registry.find(trial.plan.broker.kind)
+        for name, value in trial.plan.broker.settings.items():
+            with trial.at(f"broker.settings.{name}"):
+                registry.settle(broker, {name: value})
+        with trial.at("broker.topology"):
+            _check_topology(broker, trial.plan.broker.topology)
+        for number, fault in enumerate(trial.plan.faults):
+            with trial.at(f"faults.{number}.kind"):
+                kind = faults.find(fault.kind)
+            with trial.at(f"faults.{number}.node"):
+                _check_node(broker, trial.plan.broker.topology, kind, fault.node)
+        with trial.at("workload"):
+            _check_driver(trial.plan.workload, broker)
+
+
+def _check_topology(broker: Broker, topology: str) -> None:
+    if topology not in broker.topologies:
+        known = ", ".join(broker.topologies)
+        raise BadInput(f"{broker.name} has no topology '{topology}': it has {known}")
+
+
+def _check_node(broker: Broker, topology: str, fault: Fault, node: str) -> None:
+    nodes = (*broker.nodes(topology), "all", "random", CONSUMER)
+    if fault.needs_disk and node == CONSUMER:
+        raise BadInput(f"'{fault.name}' breaks a disk, and a consumer has none: choose another fault or node")
+    if node not in nodes:
+        raise BadInput(f"{broker.name} has no node '{node}' to break: say one of {', '.join(nodes)}")
 
 
 def _check_driver(workload: Workload, broker: Broker) -> None:

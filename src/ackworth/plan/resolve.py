@@ -7,7 +7,8 @@ A case is a named overlay of the whole plan; a matrix maps dotted keys to lists 
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -30,9 +31,20 @@ Cell = list[tuple[str, Tree]]
 class TrialPlan:
     name: str  # unique within the run, fit for a directory
     plan: Plan
+    tree: Tree  # what the plan was read from
     case: str = ""
     cell: str = ""  # of the matrix
     repeat: int = 1
+
+    @contextmanager
+    def at(self, key: str) -> Iterator[None]:
+        """Bad input that is found in here is said to stand where the plan says this, or what it is a part of."""
+        try:
+            yield
+        except BadInput as error:
+            places = (get(self.tree, part) for part in itertools.accumulate(key.split("."), "{}.{}".format))
+            place = [self.tree.place, *(found.place for found in places if found is not None)][-1]
+            raise BadInput(f"{place}: {error}") from error
 
 
 def shipped() -> dict[str, Path]:
@@ -69,8 +81,9 @@ def trials(tree: Tree, size: str, sets: Sequence[str] = (), repeats: int | None 
             if not _contradicted(cell, whole):
                 if len(found) + often > MOST_TRIALS:
                     raise BadInput(f"{tree.place}: more than {MOST_TRIALS:,} trials: repeat less, or vary fewer keys")
-                plan = reader.read(Plan, for_size(whole, size))
-                found += [_trial(plan, case_name, cell_name, n, often) for n in range(1, often + 1)]
+                sized = for_size(whole, size)
+                plan = reader.read(Plan, sized)
+                found += [_trial(plan, sized, case_name, cell_name, n, often) for n in range(1, often + 1)]
     if not found:
         raise BadInput(f"--set {' --set '.join(sets)}: leaves nothing of the plan's matrix: choose among its values")
     _check_names(found, tree.place)
@@ -78,9 +91,9 @@ def trials(tree: Tree, size: str, sets: Sequence[str] = (), repeats: int | None 
     return found
 
 
-def _trial(plan: Plan, case: str, cell: str, repeat: int, repeats: int) -> TrialPlan:
+def _trial(plan: Plan, tree: Tree, case: str, cell: str, repeat: int, repeats: int) -> TrialPlan:
     parts = (case, cell, str(repeat) if repeats > 1 else "")
-    return TrialPlan("-".join(filter(None, parts)) or "trial", plan, case, cell, repeat)
+    return TrialPlan("-".join(filter(None, parts)) or "trial", plan, tree, case, cell, repeat)
 
 
 def referred(trial: TrialPlan, among: Sequence[TrialPlan]) -> list[TrialPlan]:

@@ -1,12 +1,11 @@
 """How claims are made, change hands and end. Every function runs in a transaction."""
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from brook.claiming import Range, Setback, without
+from brook.claiming import Range, Setback, Spread, without
 from brook.errors import UnknownTopic
 from brook.model import Claimed, Position
 from brook.packing import tagged
@@ -101,9 +100,11 @@ def settle(db: Session, receipt: int, setbacks: Collection[Setback], now: float,
     if group_id is None:
         return 0
     ranges = held(db, [receipt])[receipt]
+    spread = Spread(ranges)
     ours = [
         setback._replace(range=part)
-        for setback, mine in itertools.product(setbacks, ranges)
+        for setback in setbacks
+        for mine in spread.touching(setback.range)
         if (part := setback.range.overlap(mine))
     ]
     add_setbacks(db, group_id, ours, now)
@@ -139,12 +140,16 @@ def _restart(db: Session, group_id: int, topic: int, offset: int) -> None:
 
 
 def add_setbacks(db: Session, group_id: int, setbacks: Iterable[Setback], now: float) -> None:
+    dead: list[Row] = []
+    again: list[Row] = []
     for (topic, first, messages, attempts), due, cause, key in setbacks:
         place = to_place(topic, first)
         if due is None:
-            db.change(sql.ADD_DEAD, *[(group_id, place + n, attempts, now, cause) for n in range(messages)])
+            dead += [(group_id, place + n, attempts, now, cause) for n in range(messages)]
         else:
-            db.change(sql.ADD_RETRY, (group_id, place, messages, attempts, due, cause, key))
+            again.append((group_id, place, messages, attempts, due, cause, key))
+    db.change(sql.ADD_DEAD, *dead)
+    db.change(sql.ADD_RETRY, *again)
 
 
 def _add_claims(db: Session, ranges: Iterable[tuple[int, Range]]) -> None:
@@ -163,11 +168,9 @@ def _move_lost(db: Session, lost: Sequence[tuple[int, Range, Range]], receipt: i
 
 
 def _move_due(db: Session, group: Group, due: Sequence[tuple[Retry, Range, Range]], receipt: int) -> None:
-    for retry, taken, rest in due:
-        db.change(sql.DROP_RETRY, (group.id, to_place(taken.topic, taken.first)))
-        _add_claims(db, [(receipt, taken._replace(attempts=taken.attempts + 1))])
-        if rest.messages:
-            add_setbacks(db, group.id, [Setback(rest, *retry[1:])], math.nan)
+    db.change(sql.DROP_RETRY, *[(group.id, to_place(taken.topic, taken.first)) for _, taken, _ in due])
+    _add_claims(db, [(receipt, taken._replace(attempts=taken.attempts + 1)) for _, taken, _ in due])
+    add_setbacks(db, group.id, [Setback(rest, *retry[1:]) for retry, _, rest in due if rest.messages], math.nan)
 
 
 def _bury_exhausted(db: Session, group: Group, offer: Offer, request: ClaimRequest) -> tuple[Offer, int]:
