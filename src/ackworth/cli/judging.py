@@ -58,6 +58,7 @@ def _judge(trials: dict[str, Path], master: str | None, progress: Progress) -> l
             settle(folder, progress.working)
         open_record(folder)  # what is not whole is said before Spark is started
     progress.say("judging: starting Spark")
+    logging.getLogger().addHandler(logging.NullHandler())  # Spark's client logs an interrupt with all that led to it
     results = []
     with session(master or LOCAL) as spark:
         _take_interrupts_from_spark()
@@ -69,9 +70,8 @@ def _judge(trials: dict[str, Path], master: str | None, progress: Progress) -> l
 
 
 def _take_interrupts_from_spark() -> None:
-    """PySpark's own handler speaks to Spark in the middle of an answer, and what comes of it is logged as an error."""
+    """PySpark's own handler speaks to Spark in the middle of an answer."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _result(run: directory.Run, trials: list[TrialResult], path: Path) -> RunResult:
