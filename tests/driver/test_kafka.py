@@ -2,16 +2,20 @@
 
 import contextlib
 import itertools
+import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import kafka as kafka_python
 import numpy as np
 import pytest
+from confluent_kafka import KafkaError
 
 from ackworth.broker.kafka import BROKER
-from ackworth.broker.process import kill_and_wait
+from ackworth.broker.process import kill_and_wait, send, stop_and_wait
 from ackworth.driver import kafka, librdkafka
 from ackworth.driver.contract import Address, Answered, ConnectionLost, Outgoing, load, marks_repeats
 from ackworth.model.errors import Unavailable
@@ -120,6 +124,43 @@ def test_we_read_what_kafka_python_sends_and_it_sees_our_acknowledgements(addres
     with contextlib.closing(reader):
         parts = [kafka_python.TopicPartition(topic, 0) for topic in drivers.TOPICS]
         assert [reader.committed(part) for part in parts] == [10, 10, 10]
+
+
+def test_a_commit_that_nobody_answers_is_not_waited_for_for_ever(
+    address: Address, node: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "_COMMITTED_WITHIN", 0.5)
+    with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
+        sender.send(batch(0, 3))
+        all_answers(sender, 3)
+    with contextlib.closing(kafka.Receiver(address, drivers.TOPICS, drivers.GROUPS[0], 0)) as receiver:
+        incoming = receiver.receive(3, drivers.PATIENCE)
+        assert incoming is not None
+        pids = node.node.processes()
+        stop_and_wait(pids)
+        try:
+            with pytest.raises(ConnectionLost, match=r"no answer within 0\.5 s"):
+                receiver.acknowledge(incoming)
+        finally:
+            send(pids, signal.SIGCONT)
+
+
+def test_a_commit_that_fails_for_some_topics_has_failed(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
+        sender.send(batch(0, 3))
+        all_answers(sender, 3)
+    told = kafka.Receiver._commit_answered
+
+    def spoilt(receiver: kafka.Receiver, error: Any, partitions: Sequence[Any]) -> None:
+        failed = SimpleNamespace(error=KafkaError(KafkaError.REBALANCE_IN_PROGRESS))
+        told(receiver, error, [*partitions, failed])
+
+    monkeypatch.setattr(kafka.Receiver, "_commit_answered", spoilt)
+    with contextlib.closing(kafka.Receiver(address, drivers.TOPICS, drivers.GROUPS[0], 0)) as receiver:
+        incoming = receiver.receive(3, drivers.PATIENCE)
+        assert incoming is not None
+        with pytest.raises(ConnectionLost, match="rebalance"):
+            receiver.acknowledge(incoming)
 
 
 def test_a_message_that_is_too_large_is_refused_by_the_broker_and_the_others_are_not(address: Address) -> None:

@@ -40,6 +40,8 @@ DEFINITE = {
 }
 REASONS = ("", "no answer in time", "the connection broke", "an error that may mean anything", *DEFINITE.values())
 _LOOK_AGAIN = 0.02
+_GLANCE = 0.001
+_COMMITTED_WITHIN = 10.0  # the library itself would wait for ever
 _MEMBERS_LEAVE_WITHIN = 30.0  # a group is deleted when the sessions of its members are over
 # No limit of the library's before ours: a sender is never given more than its window.
 _SENDER = {
@@ -178,8 +180,11 @@ class Receiver:
         self._trouble = Trouble(lives_on=False)
         self._assigned: set[str] | None = None  # the topics that are its own; None while they are shared out
         self._at_end: set[str] = set()
+        self._early: list[Any] = []  # messages that came while a commit was awaited
+        self._commits: list[Any] = []  # what was said of them: None, or the first error
         names = {"group.id": group, "group.instance.id": f"consumer-{consumer}"}  # known again after a reconnect
-        self._consumer = made(Consumer, {**settings(address), **_RECEIVER, **names}, self._trouble)
+        told = {**settings(address), **_RECEIVER, **names, "on_commit": self._commit_answered}
+        self._consumer = made(Consumer, told, self._trouble)
         self._consumer.subscribe(list(topics), on_assign=self._assign, on_revoke=self._unassign, on_lost=self._unassign)
 
     def _assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
@@ -194,13 +199,17 @@ class Receiver:
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         deadline = Deadline(wait)
-        found = self._messages(partial(self._consumer.consume, limit, 0))
+        found, self._early = self._early, []
+        found += self._messages(partial(self._consumer.consume, max(1, limit - len(found)), 0))
         while not found:
             self._trouble.check()
             if not deadline.left():
                 return None
-            found = self._messages(lambda: filter(None, [self._consumer.poll(deadline.left())]))
+            found = self._next(deadline.left())
         return _incoming(found, self._index)
+
+    def _next(self, wait: float) -> list[Any]:
+        return self._messages(lambda: filter(None, [self._consumer.poll(wait)]))
 
     def _messages(self, get: Callable[[], Any]) -> list[Any]:
         """Those that are messages; of the others it is noted what they say."""
@@ -220,10 +229,21 @@ class Receiver:
 
     def acknowledge(self, incoming: Incoming) -> None:
         offsets = [TopicPartition(topic, 0, offset + 1) for topic, offset in incoming.token.items()]
+        self._commits.clear()
         try:
-            self._consumer.commit(offsets=offsets, asynchronous=False)
+            self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
             raise lost(error.args[0]) from error
+        deadline = Deadline(_COMMITTED_WITHIN)
+        while not self._commits:
+            self._early += self._next(_GLANCE)  # the answer is told in passing
+            self._trouble.check()
+            deadline.check(UNCLEAR)
+        if (said := self._commits[0]) is not None:
+            raise lost(said)
+
+    def _commit_answered(self, error: Any, partitions: Sequence[Any]) -> None:
+        self._commits.append(error or next((part.error for part in partitions if part.error is not None), None))
 
     def close(self) -> None:
         self._consumer.close()
