@@ -1,7 +1,12 @@
 """Messages to send, and what was said of them and received, in forms that are easily compared."""
 
+import signal
+from typing import Any
+
 import numpy as np
 
+from ackworth.broker.contract import Node
+from ackworth.broker.process import send, stop_and_wait
 from ackworth.driver.contract import Answers, ConnectionLost, Driver, Incoming, Outgoing, Sender
 from ackworth.load.body import Bodies
 from ackworth.testing import drivers
@@ -50,3 +55,12 @@ def seqs(incoming: Incoming | None) -> list[int]:
     checked = Bodies(drivers.RUN).check(incoming.bodies, incoming.lengths)
     assert checked.intact.all()
     return sorted(checked.seq.tolist())
+
+
+def assert_forgets_what_a_server_said_before_it_stalled(receiver: Any, node: Node) -> None:
+    while not receiver.told_empty:
+        assert receiver.receive(10, 0.1) is None
+    stop_and_wait(node.processes())
+    while receiver.told_empty:  # it asks again, and is not answered
+        assert receiver.receive(10, 0.1) is None
+    send(node.processes(), signal.SIGCONT)

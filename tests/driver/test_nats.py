@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import re
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from nats.js import JetStreamContext
 
 from ackworth.broker.nats_jetstream import BROKER, STREAM, NatsJetStream
-from ackworth.broker.process import send, stop_and_wait
 from ackworth.driver import nats
 from ackworth.driver.contract import Address, ConnectionLost
 from ackworth.model.outcome import Outcome
@@ -23,7 +21,16 @@ from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 from ackworth.testing.nodes import Running, fresh_addresses, running
 from tests.conftest import had
 from tests.driver import scripted
-from tests.driver.messages import all_answers, batch, body, outcomes, reasons, seqs, until_lost
+from tests.driver.messages import (
+    all_answers,
+    assert_forgets_what_a_server_said_before_it_stalled,
+    batch,
+    body,
+    outcomes,
+    reasons,
+    seqs,
+    until_lost,
+)
 
 INFO = b"", b'INFO {"version": "2"}\r\n'
 T = Callable[[JetStreamContext], Awaitable[object]]
@@ -121,12 +128,7 @@ def test_nothing_is_said_to_be_left_while_somebody_has_something(server: Running
 @pytest.mark.real
 def test_what_a_server_that_stalls_said_before_counts_no_more(server: Running) -> None:
     with contextlib.closing(nats.Receiver(server.address, TOPICS, GROUPS[0], 0)) as receiver:
-        while not receiver.told_empty:
-            assert receiver.receive(10, 0.1) is None
-        stop_and_wait(server.node.processes())
-        while receiver.told_empty:  # it asks again, and is not answered
-            assert receiver.receive(10, 0.1) is None
-        send(server.node.processes(), signal.SIGCONT)
+        assert_forgets_what_a_server_said_before_it_stalled(receiver, server.node)
 
 
 @pytest.mark.real

@@ -1,7 +1,6 @@
 """The driver of Redis Streams against a real server, against redis-py, and against servers that misbehave."""
 
 import contextlib
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import redis
 
-from ackworth.broker.process import send, stop_and_wait
 from ackworth.broker.redis_streams import RedisStreams
 from ackworth.driver import resp
 from ackworth.driver.codec.resp import bulk
@@ -21,7 +19,15 @@ from ackworth.testing import drivers
 from ackworth.testing.drivers import GROUPS, TOPICS, check_driver
 from ackworth.testing.nodes import Running, fresh_addresses, running
 from tests.driver import scripted
-from tests.driver.messages import all_answers, batch, body, reasons, seqs, until_lost
+from tests.driver.messages import (
+    all_answers,
+    assert_forgets_what_a_server_said_before_it_stalled,
+    batch,
+    body,
+    reasons,
+    seqs,
+    until_lost,
+)
 
 
 @pytest.fixture
@@ -57,12 +63,7 @@ def test_the_suite_notices_one_that_nothing_wakes(server: Running, monkeypatch: 
 @pytest.mark.real
 def test_what_a_server_that_stalls_said_before_counts_no_more(server: Running) -> None:
     with contextlib.closing(resp.Receiver(server.address, TOPICS, GROUPS[0], 0)) as receiver:
-        while not receiver.told_empty:
-            assert receiver.receive(10, 0.1) is None
-        stop_and_wait(server.node.processes())
-        while receiver.told_empty:  # it asks again, and is not answered
-            assert receiver.receive(10, 0.1) is None
-        send(server.node.processes(), signal.SIGCONT)
+        assert_forgets_what_a_server_said_before_it_stalled(receiver, server.node)
 
 
 @pytest.mark.real
