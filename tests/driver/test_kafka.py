@@ -145,6 +145,33 @@ def test_a_commit_that_nobody_answers_is_not_waited_for_for_ever(
             send(pids, signal.SIGCONT)
 
 
+def test_what_came_while_a_commit_was_awaited_goes_with_its_topic(address: Address) -> None:
+    with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
+        sender.send(batch(0, 30))
+        all_answers(sender, 30)
+    receivers = [kafka.Receiver(address, drivers.TOPICS, drivers.GROUPS[0], 0)]
+    found: list[int] = []
+    try:
+        while not receivers[0]._early:
+            if incoming := receivers[0].receive(1, drivers.PATIENCE):
+                found += seqs(incoming)
+                receivers[0].acknowledge(incoming)
+        receivers.append(kafka.Receiver(address, drivers.TOPICS, drivers.GROUPS[0], 1))
+        while not receivers[1]._assigned:
+            assert receivers[1].receive(1, 0.05) is None
+            early = receivers[0]._next(0.05)  # which is how it hears that it has to share
+            receivers[0]._early += early
+        while len(set(found)) < 30 or not all(receiver.told_empty for receiver in receivers):
+            for receiver in receivers:
+                if incoming := receiver.receive(100, 0.05):
+                    found += seqs(incoming)
+                    receiver.acknowledge(incoming)
+        assert sorted(found) == list(range(30))
+    finally:
+        for receiver in receivers:
+            receiver.close()
+
+
 def test_a_commit_that_fails_for_some_topics_has_failed(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.closing(kafka.Sender(address, drivers.TOPICS, 0)) as sender:
         sender.send(batch(0, 3))

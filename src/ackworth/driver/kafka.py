@@ -191,7 +191,8 @@ class Receiver:
         self._assigned, self._at_end = {partition.topic for partition in partitions}, set()
 
     def _unassign(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._assigned = None
+        """Another will get what came and was not given to anybody."""
+        self._assigned, self._early = None, []
 
     @property
     def told_empty(self) -> bool:
@@ -199,8 +200,8 @@ class Receiver:
 
     def receive(self, limit: int, wait: float) -> Incoming | None:
         deadline = Deadline(wait)
-        found, self._early = self._early, []
-        found += self._messages(partial(self._consumer.consume, max(1, limit - len(found)), 0))
+        new = self._messages(partial(self._consumer.consume, max(1, limit - len(self._early)), 0))
+        found, self._early = self._early + new, []
         while not found:
             self._trouble.check()
             if not deadline.left():
@@ -236,7 +237,8 @@ class Receiver:
             raise lost(error.args[0]) from error
         deadline = Deadline(_COMMITTED_WITHIN)
         while not self._commits:
-            self._early += self._next(_GLANCE)  # the answer is told in passing
+            found = self._next(_GLANCE)  # the answer is told in passing, and so is that topics are another's now
+            self._early += found
             self._trouble.check()
             deadline.check(UNCLEAR)
         if (said := self._commits[0]) is not None:
