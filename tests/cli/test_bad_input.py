@@ -160,3 +160,23 @@ def test_a_defect_that_cannot_even_say_what_it_is_is_no_verdict(
     monkeypatch.setattr("ackworth.cli.doctor.main", fail)
     assert main(["doctor"]) == 2
     assert "a defect of Ackworth's own" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("  kind: brook-sqlit", "4: unknown broker 'brook-sqlit': did you mean"),
+        ("  settings: {durabilty: full}", "4: broker 'brook-sqlite' has no setting 'durabilty'"),
+        ("  topology: ring", "4: brook-sqlite has no topology 'ring'"),
+        ("faults: [{kind: kil, at: 50%}]", "4: unknown fault 'kil'"),
+        ("faults: [{kind: kill, node: third, at: 50%}]", "4: brook-sqlite has no node 'third'"),
+    ],
+)
+def test_what_no_plan_can_know_is_said_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    first = "broker:" if line.startswith(" ") else "about: breaks"
+    plan = tmp_path / "mine.yaml"
+    plan.write_text(f"name: mine\ntitle: mine\n{first}\n{line}\nworkload: {{phases: [{{name: send, messages: 10}}]}}\n")
+    assert main(["run", str(plan)]) == 2
+    assert capsys.readouterr().err.startswith(f"ackworth: {plan}:{said}")
